@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     cleaning_up,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
@@ -68,7 +68,7 @@ class ActionModule(ActionBase):
                     confirm("on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
-            return without_effects(action.run(task_vars=task_vars))
+            return remove_effects(action.run(task_vars=task_vars))
 
     def cleanup(self, force: bool = False) -> None:
         """Remove the temporary folder, as ansible-core asks for it after ``run``."""

@@ -283,7 +283,7 @@ def make_kubeconfig(
     if getattr(configuration, "tls_server_name", None):
         cluster["tls-server-name"] = configuration.tls_server_name
     if configuration.proxy and not should_bypass_proxies(configuration.host, no_proxy=configuration.no_proxy or ""):
-        cluster["proxy-url"] = _with_user(configuration.proxy, configuration.proxy_headers or {})
+        cluster["proxy-url"] = _add_user(configuration.proxy, configuration.proxy_headers or {})
     entry = {"name": context, "context": {"cluster": context, "user": context}}
     user = {"name": context, "user": {**_user(configuration), **_impersonated(headers)}}
     return {
@@ -326,7 +326,7 @@ def _impersonated(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
     return found
 
 
-def _with_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
+def _add_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
     kind, _blank, value = headers.get("proxy-authorization", "").partition(" ")
     parts = urllib.parse.urlsplit(proxy)
     if kind != "Basic" or "@" in parts.netloc:

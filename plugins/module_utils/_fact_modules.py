@@ -103,7 +103,7 @@ def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
     return list_rails(intent, read_ground(folder))
 
 
-def list_objects(module: AnsibleModule, *parts: str) -> list[Result]:
+def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
 
     :param parts: of the fact: ``hosts``, ``objects``

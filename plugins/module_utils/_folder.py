@@ -173,7 +173,7 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, ty
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
-        return True, _of_nodes(folder, start.nodes, source)
+        return True, _read_of_nodes(folder, start.nodes, source)
     if isinstance(source, Chosen):
         chosen = _list_names(folder, source.chosen) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
@@ -211,7 +211,7 @@ def _list_names(folder: FactFolder, kind: str) -> typing.Any:
     return value
 
 
-def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
+def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
     chosen = _list_names(folder, source.chosen) if source.chosen else None
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)

@@ -227,11 +227,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
-    OBJECT_SPEC,
-    list_objects,
-    run_with_fact,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, get_objects, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
@@ -295,7 +291,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted"
         )
     present = options["state"] == "present"
-    wanted = [(item["fabric"], item["object"]) for item in list_objects(module, "hosts", "objects")] if present else []
+    wanted = [(item["fabric"], item["object"]) for item in get_objects(module, "hosts", "objects")] if present else []
     kinds = [str(definition.get("kind")) for _fabric, definition in wanted] if present else options["kinds"]
     if not is_of_runs(module, kinds):
         return change(module, cluster, wanted)

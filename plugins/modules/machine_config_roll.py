@@ -135,7 +135,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
     OBJECT_SPEC,
     find_folder,
-    list_objects,
+    get_objects,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
@@ -149,7 +149,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    configs = [item["object"] for item in list_objects(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
+    configs = [item["object"] for item in get_objects(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
     answer = {
         "changed": False,
         "paused": [],

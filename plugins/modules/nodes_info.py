@@ -179,8 +179,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
-        """Look at the nodes that lack something, at first at all of them, and return those that lack something
-        still."""
+        """Look at the nodes that lack something, at first at all of them, and return those that still do."""
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, options["parallel"]) if todo else ():
             for kind, one in shown.items():
@@ -216,8 +215,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Return whether a node lacks something that it had. So does one whose answer has another form, which does not
-    concern the others."""
+    """Return whether a node lacks something that it had. So does one whose answer has another form."""
     try:
         return bool(find_missing_since(folder, node, since, hcas))
     except RdmaError:

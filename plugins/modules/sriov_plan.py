@@ -119,8 +119,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disru
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
     OBJECT_SPEC,
+    get_objects,
     list_nodes,
-    list_objects,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
@@ -134,7 +134,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     nodes = list_nodes(module)
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
-    objects = [item["object"] for item in list_objects(module, "hosts", "objects")]
+    objects = [item["object"] for item in get_objects(module, "hosts", "objects")]
     rendered = RenderedObjects(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),

@@ -372,7 +372,7 @@ def _exchange(
 def _refused(
     shown: str, error: urllib.error.HTTPError, place: Address, login: ArchiveLogin, patience: float
 ) -> ArchiveError:
-    words = _without_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
+    words = _remove_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
     seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
     seen += f" ({words})" if words else ""
     return ArchiveError(seen, _remedy(error, place, login), error.code in _AGAIN)
@@ -398,7 +398,7 @@ def _late(shown: str, seconds: float) -> ArchiveError:
     return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
 
 
-def _without_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
+def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
     """Return the message of a server, without the secrets that it was sent, in whichever of its forms: as it is,
     percent-encoded or decoded, and in base64."""
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
@@ -445,7 +445,7 @@ def _either_case(part: str) -> str:
 def _remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLogin) -> str:
     code = error.code
     if 300 <= code < 400:
-        to = _without_secrets(_elsewhere(error.headers.get("Location")), place, login)
+        to = _remove_secrets(_elsewhere(error.headers.get("Location")), place, login)
         return (
             f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where"
             " it is signed"

@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     escaped,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
@@ -59,9 +59,7 @@ class ObserverAction(ActionBase):
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """Return the module's answer; a subclass may add what only the controller knows."""
-        return without_effects(
-            self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
-        )
+        return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """Return the result beside its counts; a subclass may compare an answer with facts."""

@@ -126,7 +126,7 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
         return outside(str(super().__str__()))
 
 
-def without_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the
     type that it expects.
 
@@ -271,7 +271,7 @@ def marked_loss() -> typing.Iterator[None]:
     except AnsibleConnectionFailure as error:
         raise Unreachable(words_of(error)) from None
     except AnsibleAction as error:
-        made = type(error)(words_of(error), result=without_effects(error.result))
+        made = type(error)(words_of(error), result=remove_effects(error.result))
         # before 2.19 the trace of both errors, which nothing shows that is not asked for it
         made.result.pop("exception", None)
         raise made from None
@@ -311,7 +311,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         return answer
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
-        output = without_junk(said.get("stdout") or "")
+        output = remove_junk(said.get("stdout") or "")
         values = count_values(output)
         if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
@@ -319,7 +319,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        return without_internals(parse({**said, "stdout": output}, *options))
+        return remove_internals(parse({**said, "stdout": output}, *options))
 
     with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in (
@@ -377,7 +377,7 @@ def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typin
         yield
 
 
-def without_internals(answer: typing.Any) -> typing.Any:
+def remove_internals(answer: typing.Any) -> typing.Any:
     """Return the decoded answer of a module without the keys that only ansible-core may set. It would drop them as
     well, and quote their values, which takes half a minute for one of 15 MiB before 2.19.
     [ansible-core vars/clean.py, remove_internal_keys]"""
@@ -393,7 +393,7 @@ def without_internals(answer: typing.Any) -> typing.Any:
     }
 
 
-def without_junk(output: str) -> str:
+def remove_junk(output: str) -> str:
     """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin,
     with an escape for what does not print.
 

@@ -12,7 +12,7 @@ import functools
 import re
 import typing
 
-from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, without_credentials
+from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, remove_credentials
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
@@ -146,17 +146,17 @@ def _has_hint(text: str) -> bool:
 
 def redact_text(text: str) -> str:
     """``text`` without private keys, tokens and passwords."""
-    text = without_credentials(text)
+    text = remove_credentials(text)
     if not _has_hint(text):
         return text
     if "eyJ" in text:
-        text = _DOTTED.sub(_without_token, text)
+        text = _DOTTED.sub(_remove_token, text)
     for pattern, instead in _SECRET_TEXT:
         text = pattern.sub(instead, text)
     return text
 
 
-def _without_token(match: typing.Match[str]) -> str:
+def _remove_token(match: typing.Match[str]) -> str:
     """Words with dots between them, up to a JSON web token: two parts of six characters at least, of which the first
     begins as ``{"`` does in base64."""
     parts = match[0].split(".")

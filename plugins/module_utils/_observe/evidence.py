@@ -184,7 +184,7 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
     ):
         for name in names:
             # a link that came in the meantime is not followed
-            text = _without_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
+            text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
             sums[name] = hashlib.sha256(text).hexdigest()
             _add(tar, f"{top}/{name}", text)
         _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
@@ -292,7 +292,7 @@ def listed(report_dir: str) -> tuple[list[str], list[str]]:
     return sorted(names), sorted(left_out)
 
 
-def _without_secrets(name: str, raw: bytes) -> bytes:
+def _remove_secrets(name: str, raw: bytes) -> bytes:
     """Return the file as it is, unless there is a secret in it."""
     text = raw.decode("utf-8", errors="backslashreplace")
     lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]

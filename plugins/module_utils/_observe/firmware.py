@@ -152,10 +152,10 @@ def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: 
             else "the node's kernel has no such PCI function"
         )
         return dataclasses.replace(made, not_asked=(f"devlink, mstconfig: {why}",))
-    return _with_settings(_with_devlink(made, end), hca, devices, tool, end, every)
+    return _add_settings(_add_devlink(made, end), hca, devices, tool, end, every)
 
 
-def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
+def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     """A driver without devlink, or one that says nothing there, is nothing wrong: sysfs has the version."""
     try:
         finished = command.run(
@@ -173,7 +173,7 @@ def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     return dataclasses.replace(made, psid=psid or made.psid, running=running or made.running, stored=stored)
 
 
-def _with_settings(
+def _add_settings(
     made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
 ) -> HcaFirmware:
     if not _asks(hca, devices):

@@ -181,11 +181,11 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
             nodes=tuple(kubernetes.node(item) for item in nodes),
             states=tuple(sriov_operator.node_state(item) for item in states),
-            daemon=_with_nodes(daemon, pods) if daemon else None,
+            daemon=_add_nodes(daemon, pods) if daemon else None,
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(_with_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
+            multus=tuple(_add_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=attachments,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
@@ -289,7 +289,7 @@ def _containers(workload: Resource) -> list[Resource]:
     return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
 
 
-def _with_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
+def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
     """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
     owned = (
         pod

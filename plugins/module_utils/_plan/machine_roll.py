@@ -22,7 +22,7 @@ Steps = tuple[NodeStep, ...]
 Rolls = tuple[PoolPlan, ...]
 
 
-def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
+def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
     """Steps with the pool that reboots each node, and the rolls of these pools.
 
     :param steps: what is to be done to each node of the inventory, whoever reboots it. Those with a pool wait for one

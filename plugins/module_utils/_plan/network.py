@@ -11,7 +11,7 @@ import typing
 from .._check.addresses import in_use as ipam
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, remaining
-from .._check.network.lint.sriov_policy import cluster_before
+from .._check.network.lint.policy_context import read_cluster_before
 from .._check.network.wait.state import Target
 from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject
@@ -68,7 +68,7 @@ def plan(
     )
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
-    findings = lint_all(intent.fabrics, policies, cluster_before(operators, ground.hcas, intent.cluster), nodes)
+    findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, ground.hcas, intent.cluster), nodes)
     stopped = read_held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(

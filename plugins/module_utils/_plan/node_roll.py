@@ -23,7 +23,7 @@ from .._model.kubernetes import ClusterNode
 from .._model.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
 from .._model.text import folded
 from .._parse.kubernetes.roll_mark import ANNOTATION
-from .machine_roll import read_held, with_rolls
+from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
@@ -84,7 +84,7 @@ def plan(
     machines = Machines(
         cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets
     )
-    every, pools = with_rolls(every, machines)
+    every, pools = add_rolls(every, machines)
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
     every = tuple(
         _looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step

@@ -46,14 +46,14 @@ def make_ping_schedule(
     def more(number: int) -> typing.Iterable[Pair]:
         name, rail = list(rails)[number]
         if name not in covers:
-            covers[name] = _by_links(find_paths(fabrics[name], members[name], ground.topologies())[0])
+            covers[name] = _group_by_links(find_paths(fabrics[name], members[name], ground.topologies())[0])
         return covers[name].get(rail, ())
 
     planned = plan(rails.values(), most_rounds, more)
     return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
 
 
-def _by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
+def _group_by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
     """Return, by rail, the pairs that use each link."""
     result: dict[int, list[Pair]] = {}
     if ways is not None:

@@ -67,7 +67,7 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     firmware: typing.Optional[platform.Facts] = _facts(
         "platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes
     )
-    of_nodes = tuple(_of_nodes(tunings))
+    of_nodes = tuple(_compare_nodes(tunings))
     known = {member for group in of_nodes for member in group.members}
     missing = [name for name in tunings.tunings if name not in known]
     if missing:
@@ -75,7 +75,7 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     of_hcas: tuple[ComparedGroup, ...] = ()
     if firmware is not None:
         try:
-            of_hcas = tuple(_of_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
+            of_hcas = tuple(_compare_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
         except RdmaError as error:
             notes.append(
                 "The intent of stage platform can't be read, so it is unknown which HCAs are held against each other:"
@@ -101,7 +101,7 @@ def _facts(
         return None
 
 
-def _of_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
+def _compare_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
     for group in tuning.make_groups(facts):
         odd = (
             GroupDifference(
@@ -116,7 +116,7 @@ def _of_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
         yield ComparedGroup(group.kind, "nodes", group.nodes, tuple(odd))
 
 
-def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[ComparedGroup]:
+def _compare_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[ComparedGroup]:
     for group in platform.make_groups(intent, facts):
         found: dict[typing.Any, list[str]] = {}
         for (node, hca), odd in group.odd.items():

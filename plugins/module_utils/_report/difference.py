@@ -87,7 +87,7 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
     for node in dict.fromkeys((*before.start.nodes, *after.start.nodes)):
         if all(node in side for side in sides):
-            of_node = list(itertools.islice(_of_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
+            of_node = list(itertools.islice(_compare_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
             found += of_node[:MOST_OF_NODE]
             if len(of_node) > MOST_OF_NODE:
                 found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
@@ -121,7 +121,7 @@ def show(found: typing.Sequence[RunDifference]) -> list[str]:
     return lines
 
 
-def _of_node(
+def _compare_node(
     node: str,
     before: typing.Mapping[str, typing.Mapping[str, Data]],
     after: typing.Mapping[str, typing.Mapping[str, Data]],
@@ -152,7 +152,7 @@ def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> 
             if key not in IGNORED:
                 yield from _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
         return
-    first, second = _by_name(before), _by_name(after)
+    first, second = _group_by_name(before), _group_by_name(after)
     if first is not None and second is not None and (first or second):
         for name in dict.fromkeys((*first, *second)):
             if name in first and name in second:
@@ -166,7 +166,7 @@ def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> 
         yield from _changed(node, _words(path), _text(before), _text(after))
 
 
-def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
+def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     """Return a list of things by their names; None when it is no such list, or two have one name."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None

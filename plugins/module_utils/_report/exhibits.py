@@ -254,7 +254,9 @@ def _make_cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
     return Cell(level, value, "\n".join(word for word in words if word), 1, int(level in ("fail", "unknown")))
 
 
-def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts) -> typing.Iterator[Matrix]:
+def _list_bandwidth_matrices(
+    intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts
+) -> typing.Iterator[Matrix]:
     if facts.bandwidth is None:
         return
     for wanted in intent.fabrics:
@@ -316,7 +318,7 @@ def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
     return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
 
 
-def _of_reachability(
+def _list_reachability_matrices(
     intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts
 ) -> typing.Iterator[Matrix]:
     for wanted in intent.fabrics:
@@ -385,8 +387,8 @@ def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[
 
 #: stage: (what draws its matrices, the parts of its facts that this takes)
 _MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[str, ...]]] = {
-    "reachability": (_of_reachability, ("nodes", "subnets", "plan", "pings")),
-    "bandwidth": (_of_bandwidth, ("nodes", "bandwidth")),
+    "reachability": (_list_reachability_matrices, ("nodes", "subnets", "plan", "pings")),
+    "bandwidth": (_list_bandwidth_matrices, ("nodes", "bandwidth")),
 }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.discover.check import trouble
+from .._check.discover.ports import find_trouble
 from .._check.fleet.line_rates import find_pcie
 from .._check.tuning.rows import explain_why_unread
 from .._model.findings import Judged
@@ -368,7 +368,7 @@ class _Tree:
 
     def _state(self, hca: Hca, port: Port) -> Statement:
         if port.link_layer == "InfiniBand":
-            wrong = trouble(port)
+            wrong = find_trouble(port)
             if wrong is not None:
                 return self._toned(
                     hca, Statement(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")

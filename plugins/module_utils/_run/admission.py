@@ -51,7 +51,7 @@ def admitted(
     try:
         for definition in _wanted(cluster, bare, run, openshift, own):
             made.append(_apply(cluster, definition))
-        yield tuple(_with_account(fabric) if fabric in bare else fabric for fabric in fabrics)
+        yield tuple(_add_account(fabric) if fabric in bare else fabric for fabric in fabrics)
     finally:
         for item in reversed(made):
             metadata = item["metadata"]
@@ -128,7 +128,7 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
     return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))
 
 
-def _with_account(fabric: Fabric) -> Fabric:
+def _add_account(fabric: Fabric) -> Fabric:
     return dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, service_account=ACCOUNT))
 
 

@@ -16,8 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore as Surroundings,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, SuspectTimer, judge

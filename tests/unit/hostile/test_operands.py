@@ -96,9 +96,15 @@ def arguments(function: typing.Callable[..., typing.Any], hostile: str, value: s
 
 
 def test_the_renderers_are_found() -> None:
-    assert {"shell", "host_shell", "ping_server", "ping_client", "write_bandwidth", "tcp_bandwidth", "read"} <= {
-        name for name, _function, _parameter in renderers()
-    }
+    assert {
+        "render_shell",
+        "render_host_shell",
+        "render_ping_server",
+        "render_ping_client",
+        "write_bandwidth",
+        "render_tcp_bandwidth",
+        "read",
+    } <= {name for name, _function, _parameter in renderers()}
 
 
 @pytest.mark.parametrize(("name", "function", "parameter"), renderers())

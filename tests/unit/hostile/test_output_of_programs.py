@@ -106,7 +106,7 @@ def measured(tmp_path: pathlib.Path, code: str) -> dict[str, typing.Any]:
     script.write_text(
         "import json, resource, time\n"
         f"from {UTILS}._observe import command, helm, yaml_documents\n"
-        f"from {UTILS}._model.operators import Chart\n"
+        f"from {UTILS}._model.operators import OperatorChart\n"
         f"def work():\n{body}\n"
         "before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()\n"
         "answer = work()\n"
@@ -126,7 +126,8 @@ def test_memory_stays_near_the_limit_of_the_output(tmp_path: pathlib.Path) -> No
     path = program(tmp_path, "head -c 300000000 /dev/zero | tr '\\0' '#'")
     found = measured(
         tmp_path,
-        f"return helm.look_at_charts({path!r}, {{'a': (Chart('oci://r/x', '1', 'ns', 'rel'), {{}})}})['a'].error",
+        "chart = OperatorChart('oci://r/x', '1', 'ns', 'rel')\n"
+        f"return helm.look_at_charts({path!r}, {{'a': (chart, {{}})}})['a'].error",
     )
     assert f"printed more than {MOST_CHART} bytes" in found["answer"] and found["grown"] < 64
 

@@ -44,7 +44,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     Unreachable,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
@@ -285,7 +285,7 @@ def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:
 def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
     """difflib takes the cube of lines that come again: 52 kB of them took 9 s in ansible-playbook itself."""
     before, after = ("".join(f"{i * step % 150}\n" for i in range(100_000)) for step in (1, 7))
-    kept = without_effects(
+    kept = remove_effects(
         {
             "changed": True,
             "diff": [{"before": before, "after": after}, {"before": {"a": ["x\n"] * 100_000}, "after": {"b": 1}}] * 100,
@@ -307,7 +307,7 @@ def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
 
 
 def test_of_warnings_of_a_node_the_first_are_shown_and_how_many_there_are() -> None:
-    answer = without_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
+    answer = remove_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
     assert (
         len(answer["warnings"]) == 21
         and answer["warnings"][-1] == "and 4980 more warnings"

@@ -36,8 +36,8 @@ PLUGINS = "ansible_collections.linerate.rdma.plugins"
 #: plugins of another collection, through the doors of ours
 RAISING = {
     "filter/kinds.py": """
-from PLUGINS.plugin_utils._unforeseen import guarded_filter
-@guarded_filter
+from PLUGINS.plugin_utils._unforeseen import guard_filter
+@guard_filter
 def broken(value):
     return {}[value]
 class FilterModule:
@@ -46,9 +46,9 @@ class FilterModule:
 """,
     "lookup/broken.py": """
 from ansible.plugins.lookup import LookupBase
-from PLUGINS.plugin_utils._unforeseen import guarded_lookup
+from PLUGINS.plugin_utils._unforeseen import guard_lookup
 class LookupModule(LookupBase):
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms, variables=None, **options):
         return [{}[term] for term in terms]
 """,
@@ -60,8 +60,8 @@ class ActionModule(ControllerAction):
         return {}[options["text"]]
 """,
     "action/observer.py": """
-from PLUGINS.plugin_utils._observer import Observer
-class ActionModule(Observer):
+from PLUGINS.plugin_utils._observer import ObserverAction
+class ActionModule(ObserverAction):
     def kinds(self, given):
         return {}[given["text"]]
 """,

@@ -193,17 +193,17 @@ def test_no_form_of_what_was_sent_is_told(said: str) -> None:
     place = place_of("https://host/a/?X-Amz-Signature=abc%2Fdef1234567")
     assert isinstance(place, Address)
     assert (
-        _archive._without_secrets(f"X: {said} is not known", place, ArchiveLogin("me", "Pa55w/rd+l ng"))
+        _archive._remove_secrets(f"X: {said} is not known", place, ArchiveLogin("me", "Pa55w/rd+l ng"))
         == "X: ... is not known"
     )
     escaped = ("p&amp;ss&quot;w\u00f6rd", 'p&ss\\"w\\u00f6rd', 'p&ss"w\u00f6rd'.encode().hex())
-    assert _archive._without_secrets(" ".join(escaped), place, ArchiveLogin("me", 'p&ss"w\u00f6rd')) == "... ... ..."
+    assert _archive._remove_secrets(" ".join(escaped), place, ArchiveLogin("me", 'p&ss"w\u00f6rd')) == "... ... ..."
     assert (
-        _archive._without_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, ArchiveLogin(token="tok/en+1"))
+        _archive._remove_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, ArchiveLogin(token="tok/en+1"))
         == "..."
     )
     assert (
-        _archive._without_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, ArchiveLogin(token="tok/en+1"))
+        _archive._remove_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, ArchiveLogin(token="tok/en+1"))
         == "X: ..."
     )
 

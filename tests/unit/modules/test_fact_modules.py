@@ -184,7 +184,7 @@ def test_rails_are_those_of_the_caller_else_those_that_the_facts_show(folder: Fa
 def test_objects_are_those_of_the_caller_else_those_that_were_written(folder: FactFolder) -> None:
     one, two = ({"fabric": "", "object": {"kind": kind}} for kind in ("MachineConfig", "Namespace"))
     folder.write("network_objects", value={"hosts": [one], "objects": [two]})
-    read = _fact_modules.list_objects
+    read = _fact_modules.get_objects
     assert read(Module(objects=[one], **where(folder)), "objects") == [one]
     named = Module(objects_from="network_objects", **where(folder))
     assert read(named, "hosts", "objects") == [one, two] and read(named, "objects") == [two]

@@ -19,7 +19,8 @@ from ..._model.text import folded, parse_number
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.row import fits
 from ..._model.tuning_rows.table import BY_NAME
-from ..job.channels import name_hcas, spell_numbers
+from ..job.channels import name_hcas
+from ..job.ranks import spell_numbers
 
 #: of the usual rate of a rail, below which one is weak
 WEAK = 0.9

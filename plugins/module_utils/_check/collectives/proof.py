@@ -16,8 +16,9 @@ import typing
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.nccl_tests import NcclTestRow, NcclTests
-from ..job.channels import judge_log, name_hcas, spell_numbers, way
+from ..job.channels import judge_log, name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.ranks import describe_route, spell_numbers
 
 #: tests that use connections of send and receive alone, of which a log does not say how many there must be
 POINT_TO_POINT = ("alltoall", "alltoallv", "gather", "hypercube", "scatter", "sendrecv")
@@ -319,7 +320,7 @@ def _judge_channels(
                 rank.rank,
                 channel,
                 status,
-                tuple(dict.fromkeys(map(way, routes))),
+                tuple(dict.fromkeys(map(describe_route, routes))),
                 why,
                 remedy,
             )

@@ -155,10 +155,10 @@ def _words(found: Range) -> str:
     if low <= 0 <= high:
         return f"within {max(-low, high):.1f} s of"
     near, far = sorted(map(abs, found))
-    return f"{_span(near)} to {_span(far)} {'ahead of' if low > 0 else 'behind'}"
+    return f"{_format_span(near)} to {_format_span(far)} {'ahead of' if low > 0 else 'behind'}"
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

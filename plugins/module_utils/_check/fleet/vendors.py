@@ -138,7 +138,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
         )
     modules = " and ".join(f"modprobe {vendor.rdma}" for vendor in vendors)
     more = " ".join(
-        _with_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
+        _add_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
         for vendor in vendors
     )
     return f"Load the RDMA driver: {modules}. {_missing(vendors)} {more} See dmesg for this function."
@@ -152,7 +152,7 @@ def enable_functions(hca: Hca) -> str:
         if vendor
         else "Switch SR-IOV on in its firmware by the tool of its vendor, then power-cycle."
     )
-    return _with_address(text, _list_addresses([hca]))
+    return _add_address(text, _list_addresses([hca]))
 
 
 def more_functions(hca: Hca) -> str:
@@ -163,13 +163,13 @@ def more_functions(hca: Hca) -> str:
         if vendor
         else "Raise their number in its firmware by the tool of its vendor, then power-cycle."
     )
-    return _with_address(text, _list_addresses([hca]))
+    return _add_address(text, _list_addresses([hca]))
 
 
 def burn(hca: Hca) -> str:
     """Return how another firmware is written, as a part of a sentence."""
     vendor = find_vendor(hca)
-    return _with_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
+    return _add_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
 
 
 def link_command(hca: typing.Optional[Hca], address: str) -> str:
@@ -198,7 +198,7 @@ def _list_addresses(hcas: typing.Iterable[Hca]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(hca.physical_function or hca.pci.address for hca in hcas if hca.pci))
 
 
-def _with_address(text: str, addresses: typing.Sequence[str]) -> str:
+def _add_address(text: str, addresses: typing.Sequence[str]) -> str:
     return text.replace("ADDRESS", addresses[0]) if len(addresses) == 1 else text
 
 

@@ -42,17 +42,17 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
     return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
 
 
-def with_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
+def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
     """Return the job with what the claims of each container bring it."""
     templates = []
     for template in job.templates:
         claims = {claim.name: claim for claim in template.device_claims}
-        containers = tuple(_with_uses(item, claims, job.namespace, known) for item in template.containers)
+        containers = tuple(_add_uses(item, claims, job.namespace, known) for item in template.containers)
         templates.append(dataclasses.replace(template, containers=containers))
     return dataclasses.replace(job, templates=tuple(templates))
 
 
-def _with_uses(
+def _add_uses(
     container: PodContainer, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
 ) -> PodContainer:
     taken = (item for item in container.device_claims if item.name in claims)

@@ -24,7 +24,7 @@ from ..._parse.kubernetes.resource import Resource, ResourceError
 from ..controllers.unread import describe_unread
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
-from .device_claims import add_cluster, check_device_claims, read_claims, with_uses
+from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
 from .nccl import check_evidence, check_hcas, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
@@ -57,7 +57,7 @@ def lint(
     known = add_cluster(beside, world)
     for resource in resources:
         try:
-            job = with_uses(parse(resource, runtimes), known)
+            job = add_uses(parse(resource, runtimes), known)
         except ResourceError as error:
             why = f"It can't be read: {error.seen}."
             findings.append(

@@ -21,7 +21,7 @@ def without(
     :param nodes: HCAs of each node that could be read
     """
     return {
-        name: _without(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning
+        name: _remove_others(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning
         for name, tuning in tunings.items()
     }
 
@@ -31,7 +31,7 @@ def _of_no_fabric(intent: Intent, node: NodeHcas) -> set[str]:
     return {hca.name for hca in node.hcas} - ours if ours else set()
 
 
-def _without(tuning: NodeTuning, others: set[str]) -> NodeTuning:
+def _remove_others(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     if not others:
         return tuning
     return dataclasses.replace(

@@ -18,7 +18,7 @@ from ..._model.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..._model.text import folded
 from ..controllers.device_plugin import why_not_offered
-from ..controllers.sync_errors import explain, with_cause
+from ..controllers.sync_errors import add_cause, explain
 from ..fleet import vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
@@ -194,7 +194,7 @@ def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
         return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
     log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
-        error, remedy = with_cause(state.last_sync_error)
+        error, remedy = add_cause(state.last_sync_error)
         why = f"The config daemon failed: {error}."
         return Finding(
             "virtual_functions.sync",

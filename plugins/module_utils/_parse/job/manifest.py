@@ -93,7 +93,7 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
     kind = resource.get("kind") or ""
     if not isinstance(kind, str):
         raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
-    body, replaced = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
+    body, replaced = _add_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
     templates = tuple(_template(*found, namespace, replaced) for found in _templates(body, "", 1, itertools.count()))
     if not templates:
         raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
@@ -330,7 +330,7 @@ def find_runtime(job: Resource) -> tuple[str, str, str]:
     return kind, _namespace(job) if kind == "TrainingRuntime" else "", name
 
 
-def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
+def _add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
     """Return the runtime's template with what the TrainJob and its patches change, and which resources they replaced.
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]

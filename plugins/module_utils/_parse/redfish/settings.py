@@ -28,7 +28,7 @@ def list_settings(
     :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
     """
     return tuple(
-        _by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held)
+        _find_by_registry(key, bios, pending, registry, held) if registry else _find_by_names(key, bios, pending, held)
         for key in keys
     )
 
@@ -42,7 +42,7 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
     return "" if bios.settings else "the BMC offers no settings object for its BIOS"
 
 
-def _by_registry(
+def _find_by_registry(
     key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str
 ) -> BiosSetting:
     # an attribute of the registry that this node does not tell is of another board of the model
@@ -71,7 +71,7 @@ def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any
     )
 
 
-def _by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
+def _find_by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
     found = tuple(
         BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held)
         for name, value in bios.attributes.items()

@@ -159,7 +159,7 @@ def _node(
         else "nothing"
     )
     planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
-    return _with_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
+    return _add_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
 
 
 def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
@@ -217,7 +217,7 @@ def _label(interface: StateInterface) -> str:
     return f"{interface.name} {interface.address}".strip()
 
 
-def _with_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
+def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
     here = [pod for pod in live.pods if pod.node == node.name]
     if live.settings.disable_drain:
         # nobody asks the pods: those with a virtual function lose it

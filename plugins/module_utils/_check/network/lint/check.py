@@ -18,19 +18,9 @@ from ...._model.intent import Fabric
 from ...._model.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.sriov_operator import Policy
 from . import plain_network
-from .sriov_policy import (
-    FUNCTIONS,
-    LINK,
-    OVERLAP,
-    POLICY,
-    RDMA,
-    SELECT,
-    ClusterBefore,
-    Objection,
-    objections,
-    selected,
-    why_not_selected,
-)
+from .policy_context import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection
+from .policy_selection import explain_not_selected, select_functions
+from .sriov_policy import find_objections
 
 #: what a fabric that breaks no rule is told
 _RULES = {
@@ -78,7 +68,7 @@ def lint(
     """
     if not policies:
         return ()
-    found = [_finding(fabric, item) for policy in policies for item in objections(policy, world)]
+    found = [_finding(fabric, item) for policy in policies for item in find_objections(policy, world)]
     modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
     found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
@@ -200,7 +190,7 @@ def _check_selects(
             why,
             "See the stage operators: the config daemon must run on the node.",
         )
-    chosen = selected(policy, state, world)
+    chosen = select_functions(policy, state, world)
     measured = (
         ", ".join(
             f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)
@@ -222,7 +212,7 @@ def _check_selects(
         )
     why = (
         f"Of the {len(state.interfaces)} interfaces that the operator reports:"
-        f" {why_not_selected(policy, state, world)}."
+        f" {explain_not_selected(policy, state, world)}."
     )
     return Finding(
         SELECT,

@@ -18,7 +18,7 @@ from ...._model.profiles import NIC_POLICY, needs_nic_policy
 from ...fleet.bonds import explain_parts, find_bond
 from ...fleet.hcas_of_fabric import find_candidates
 from ...fleet.vendors import load_rdma
-from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
+from .policy_context import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
 #: what NVIDIA's operator hands to a device plugin is one text with one owner

@@ -35,7 +35,7 @@ from ...controllers.sriov_operator import (
     takes_node,
     turn_of,
 )
-from ...controllers.sync_errors import explain, with_cause
+from ...controllers.sync_errors import add_cause, explain
 from .plain_network import find_first_missing
 from .state import ClusterState, Judgement, Target
 
@@ -266,7 +266,7 @@ def _sync_failed(
     error = state.last_sync_error
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
         error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
-    detail, remedy = with_cause(error)
+    detail, remedy = add_cause(error)
     judgement = _waiting(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
 
@@ -319,7 +319,7 @@ def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspec
     elif world.daemons is not None and stand.phase != "ready":
         detail, suspect = f"{detail}; the config daemon's pod is not ready: {stand.detail}", "daemon_down"
     elif world.logs.get(node.name):
-        error, remedy = with_cause(world.logs[node.name])
+        error, remedy = add_cause(world.logs[node.name])
         detail, suspect = f"{detail}; its log says: {error}", "sync_failing"
     return dataclasses.replace(
         judgement, node=dataclasses.replace(judgement.node, detail=detail, remedy=remedy), suspect=suspect
