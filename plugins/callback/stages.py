@@ -16,8 +16,8 @@ description:
     come, and one line at the end of the run.
   - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has
     kept.
-  - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it. The
-    message of a task that ends the run is in the last line alone, if it is one line.
+  - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it. If
+    a task ends the run and its message is one line, only the last line has it.
   - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the
     message of the task that stopped it.
   - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
@@ -85,6 +85,14 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
         if name in STAGES:
             return str(name)
     return None
+
+
+def _says_all(result: typing.Any) -> bool:
+    """Return whether the message of a task that failed is all there is to say: an error of this collection is one line
+    with cause and remedy."""
+    lines = lines_of(result._result) or []
+    known = result._task.action.startswith(_OURS) and isinstance(result._result.get("failure"), dict)
+    return known and not result._task.loop and len(lines) == 1
 
 
 @guard_callback
@@ -229,10 +237,9 @@ class CallbackModule(Default):
         ends = self._ours and not (self._cause or ignore_errors or goes_on(result._task))
         if ends:
             self._cause = stopped(self._where, said_by_it)
-        if ends and self._quiet and said_by_it is not None and self._is_for_the_end(result._task, said_by_it):
-            self._cause_is_due = True
-            self._handle_warnings(result._result)
-            self._line(f"fatal: [{result._host.get_name()}]: {self._task}", constants.COLOR_ERROR)
+        if self._quiet and _says_all(result):
+            self._cause_is_due = self._cause_is_due or ends
+            self._failed_in_short(result, "" if ends else (said_by_it or [""])[0], ignore_errors)
             return
         lines = said_by_it if result._task.action in _REFUSE and not result._task.loop else None
         if not self._quiet or lines is None or ignore_errors:
@@ -277,12 +284,6 @@ class CallbackModule(Default):
         elif self._cause and any(stats.summarize(host)["failures"] for host in stats.processed):
             self._show(self._cause, color=constants.COLOR_ERROR)
 
-    @staticmethod
-    def _is_for_the_end(task: typing.Any, said: list[str]) -> bool:
-        """Whether the last line of the run says all that a failed task said, so that nothing else has to: a task of
-        this collection says cause and remedy in one line."""
-        return task.action.startswith(_OURS) and not task.loop and len([line for line in said if line.strip()]) == 1
-
     def _troubled(self, stats: typing.Any) -> None:
         """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
         for host in sorted(stats.processed):
@@ -296,6 +297,17 @@ class CallbackModule(Default):
                 self._show(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
 
     # what is shown
+
+    def _failed_in_short(self, result: typing.Any, said: str, ignored: bool) -> None:
+        """Show a task of the collection that failed.
+
+        :param said: its message; empty where the last line of the run has it
+        """
+        self._handle_warnings(result._result)
+        words = [f"fatal: [{result._host.get_name()}]", self._task, *([said] if said else [])]
+        self._line(f"{': '.join(words)}{' - ignored' if ignored else ''}", constants.COLOR_ERROR)
+        # a rescue that says why is not needed for it
+        self._shown = [said]
 
     def _head(self) -> None:
         """The heading, above the first line of what it is of."""

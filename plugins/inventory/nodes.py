@@ -36,7 +36,10 @@ options:
       - The plugin also sets the variable C(rdma_kubeconfig), so that the playbooks use the same cluster.
     type: raw
   context:
-    description: Context of the kubeconfig. The default is the current context.
+    description:
+      - Context of the kubeconfig. The default is the current context.
+      - The playbooks use the context in C(K8S_AUTH_CONTEXT), or the current one. The plugin fails if this option names
+        another one, because the nodes and the cluster that a run changes would differ.
     type: str
   selector:
     description: Label selector of the nodes. The default leaves out the control plane. An empty string selects all
@@ -82,6 +85,7 @@ keyed_groups:
 """
 
 import os
+import shlex
 import typing
 
 from ansible.errors import AnsibleError, AnsibleParserError
@@ -100,6 +104,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import n
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
@@ -169,6 +174,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
                 "Install it there: pip install kubernetes",
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
+        self._refuse_another_context()
         cluster = Cluster(make_client(options, find_credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
@@ -178,6 +184,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         return refuse_shared_addresses(found, everyone), {
             node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes
         }
+
+    def _refuse_another_context(self) -> None:
+        """:raises RdmaError: the nodes would be of one cluster, and the playbooks would change another one"""
+        context, used = self.get_option("context"), context_of(self.get_option("kubeconfig"))
+        if context and context != used:
+            raise RdmaError(
+                f"context is '{context}', and the playbooks use {f'the context {used!r}' if used else 'none'}",
+                f"Choose it for both: export K8S_AUTH_CONTEXT={shlex.quote(context)}",
+            )
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
         """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and

@@ -16,7 +16,7 @@ from ._model.load import load
 from ._model.neighbours import ObservedNeighbours
 from ._model.proposal import Blank, leaves
 from ._model.sriov_operator import OperatorFacts
-from ._model.text import plain
+from ._model.text import cut, folded, plain
 from ._observe.facts import FactFolder
 from ._observe.files import FileError, write_new
 from ._plan.propose.difference import difference
@@ -27,10 +27,18 @@ from ._render.proposal import render
 Data = dict[str, typing.Any]
 
 _NOT_ASKED = "could not be asked for"
+#: reasons in the message of a proposal that failed, and characters of each: the last line of a run has all of them
+_MOST_REASONS, _MOST_OF_A_REASON = 3, 500
 
 
 class ProposalError(RdmaError):
     """There is nothing to propose, or no place for it."""
+
+
+def _in_short(reasons: typing.Sequence[str]) -> str:
+    """Return the first reasons as one line; what a module of a node printed may be many."""
+    lines = [cut(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
+    return folded(lines, _MOST_REASONS, "; ")
 
 
 def default_path(inventory_dir: str) -> str:
@@ -121,7 +129,7 @@ def propose_intent(
                 *(line for line in seen.unread if not line.endswith(_NOT_ASKED)),
             ]
         # what came first is the cause of the rest, which is in the output above
-        why = cause.rstrip(". ") or "; ".join(left_out)
+        why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
         raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
     text = render(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}

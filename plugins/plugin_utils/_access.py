@@ -54,6 +54,17 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
         return "a kubeconfig that can't be shown"
 
 
+def context_of(kubeconfig: typing.Any) -> str:
+    """Return the context that the playbooks use; empty where they use none, or it can't be read.
+
+    :param kubeconfig: that the inventory names; None where it names none
+    """
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+
+    found = find_credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
+    return _in_kubeconfig(found)[0] if found.source == "kubeconfig" else ""
+
+
 def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
     # the collection kubernetes.core may be missing as well, which is the first stage's to say
     from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, server_of_pod

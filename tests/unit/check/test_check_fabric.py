@@ -740,7 +740,7 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
         "1 links to other switches",
         "2 links",
     )
-    assert "spine-1 (0 of 1)" in finding.why
+    assert "It has fewer links than they have to spine-1 (0 of 1)." in finding.why
 
 
 @pytest.mark.parametrize(

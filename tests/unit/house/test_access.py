@@ -13,6 +13,8 @@ import pytest
 import yaml
 from ansible.errors import AnsibleUndefinedVariable
 
+from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _access
 
 TOKEN = "sha256~token-that-nobody-may-see"
@@ -162,6 +164,27 @@ def test_controller_without_the_library_says_the_source(
     assert access(rdma_kubeconfig=path) == f"kubeconfig own in {tmp_path} (from rdma_kubeconfig)"
     monkeypatch.setitem(sys.modules, "ansible_collections.linerate.rdma.plugins.module_utils._credentials", None)
     assert access(rdma_kubeconfig=path) == "a kubeconfig that can't be shown"
+
+
+def test_inventory_refuses_a_context_that_the_playbooks_do_not_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    plugin = InventoryModule()
+    options = {"context": "", "kubeconfig": written(tmp_path / "own", config())}
+    monkeypatch.setattr(plugin, "get_option", options.get)
+    plugin._refuse_another_context()
+    options["context"] = "gpu"
+    plugin._refuse_another_context()
+    options["context"] = "other site"
+    with pytest.raises(RdmaError, match="context is 'other site', and the playbooks use the context 'gpu'") as error:
+        plugin._refuse_another_context()
+    assert error.value.remedy == "Choose it for both: export K8S_AUTH_CONTEXT='other site'"
+    monkeypatch.setenv("K8S_AUTH_CONTEXT", "other site")
+    plugin._refuse_another_context()
+    monkeypatch.delenv("K8S_AUTH_CONTEXT")
+    options["kubeconfig"] = ""
+    with pytest.raises(RdmaError, match="the playbooks use none"):
+        plugin._refuse_another_context()
 
 
 def test_variable_that_has_no_value_yet_ends_nothing() -> None:

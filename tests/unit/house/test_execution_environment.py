@@ -52,6 +52,11 @@ def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib
     assert {"name": "linerate.rdma", "version": f">={COLLECTION_VERSION}"} in wanted
 
 
+def test_jobs_of_the_image_show_their_stages(context: pathlib.Path) -> None:
+    last = (context / "Containerfile").read_text(encoding="utf-8").rpartition("\nFROM ")[2]
+    assert "\nENV ANSIBLE_STDOUT_CALLBACK=linerate.rdma.stages\n" in last
+
+
 def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pathlib.Path, root: pathlib.Path) -> None:
     """An ARG is there for the commands of its stage, and not in the image."""
     pinned = (root / "dev" / "runner.txt").read_text(encoding="utf-8")

@@ -85,6 +85,16 @@ def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     )
 
 
+def test_many_nodes_without_an_answer_are_one_line_of_the_first_three(folder: FactFolder) -> None:
+    nodes = [f"worker-{number}" for number in range(5)]
+    for node in nodes:
+        folder.write("hcas", node, error="failed: MODULE FAILURE\npython3.12: command not found\n\n" + "x" * 8000)
+    said = proposed(folder, nodes)
+    first = "nothing can be proposed; left out: node worker-0: it gave no answer: failed: MODULE FAILURE python3.12:"
+    assert said.startswith(f"{first} command not found") and "\n" not in said and len(said) < 2000
+    assert said.count("left out: ") == 3 and "and 2 more. Correct what is named, and run it again" in said
+
+
 def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: list[str]) -> None:
     monkeypatch.setattr(BaseInventoryPlugin, "parse", lambda *arguments: None)
     plugin = object.__new__(InventoryModule)

@@ -234,14 +234,35 @@ def test_cause_is_shown_before_a_verdict_that_has_the_last_line(callback: Callba
     assert end(callback)[-2:] == ["STOPPED - stage reachability: connection refused", "linerate.rdma: NOT GREEN - x"]
 
 
-def test_second_failure_and_long_messages_are_shown_in_full(
-    callback: CallbackModule, shown_by_ansible: list[str]
-) -> None:
+def test_later_and_rescued_failures_are_a_line_each(callback: CallbackModule, shown_by_ansible: list[str]) -> None:
+    rescued = task("Start observers")
+    within(rescued, block=[rescued], rescue=[task("Say why")])
+    callback.v2_playbook_on_task_start(rescued, False)
+    callback.v2_runner_on_failed(told(rescued, "localhost", msg="no image. Name one", failure={}))
+    why = task("Say why", "ansible.builtin.debug")
+    callback.v2_playbook_on_task_start(why, False)
+    callback.v2_runner_on_ok(told(why, "localhost", msg="no image. Name one"))
     failed(callback, "Install", "helm failed", "its output")
     failed(callback, "Remove", "connection refused")
-    failed(callback, "Remove", "connection refused", host="worker-1")
-    assert shown_by_ansible == ["helm failed\nits output", "connection refused", "connection refused"]
-    assert end(callback)[-1] == "linerate.rdma: STOPPED - stage reachability: helm failed; see the output above"
+    ignored = task("Look")
+    callback.v2_playbook_on_task_start(ignored, False)
+    callback.v2_runner_on_failed(told(ignored, "worker-1", msg="no sysfs", failure={}), ignore_errors=True)
+    assert shown_by_ansible == ["helm failed\nits output"], "of several lines, and so in full"
+    assert end(callback) == [
+        "\n== reachability",
+        "fatal: [localhost]: Start observers: no image. Name one",
+        "fatal: [localhost]: Remove: connection refused",
+        "fatal: [worker-1]: Look: no sysfs - ignored",
+        "localhost: 1 failed",
+        "linerate.rdma: STOPPED - stage reachability: helm failed; see the output above",
+    ]
+
+
+def test_failure_that_nobody_foresaw_is_shown_in_full(callback: CallbackModule, shown_by_ansible: list[str]) -> None:
+    crashed = task("Look")
+    callback.v2_playbook_on_task_start(crashed, False)
+    callback.v2_runner_on_failed(told(crashed, "localhost", msg="MODULE FAILURE", module_stderr="Traceback"))
+    assert shown_by_ansible == ["MODULE FAILURE"]
 
 
 def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callback: CallbackModule) -> None:
@@ -326,7 +347,7 @@ def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(
     )
     callback.v2_runner_on_failed(told(task("Let go"), "localhost", msg="what comes of it"))
     callback.v2_playbook_on_stats(failed_run())
-    assert len(shown_by_ansible) == 3, "each but the one of the last line is shown where it comes"
+    assert len(shown_by_ansible) == 4, "each is shown where it comes"
     assert callback._display.lines[-2:] == [
         "localhost: 1 failed",
         "linerate.rdma: STOPPED - stage reachability: nothing can be proposed; connection refused. Correct it",

@@ -177,10 +177,8 @@ def _compare_leaves(
         missing = [
             f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
         ]
-        why = (
-            f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to:"
-            f" {some(missing) or 'no one switch'}."
-        )
+        lacks = f"It has fewer links than they have to {some(missing)}." if missing else "No single switch stands out."
+        why = f"Most leaves beside it have {usual} links to other switches. {lacks}"
         yield Finding(
             "fabric.uplinks",
             names.node(leaf),
