@@ -180,6 +180,7 @@ WHAT = {
         "problem",
         "rails",
         "ranks",
+        "repeat",
         "started",
         "steps",
         "suspect",

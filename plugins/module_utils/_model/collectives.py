@@ -18,8 +18,10 @@ from .nccl_tests import NcclTests
 
 #: programs of nccl-tests whose transport NCCL's log can prove
 TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
-#: collective, kind of the test, nodes and rail of a test
-TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int]]
+#: collective, kind, nodes and rail of a test, and what it changes
+TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int], str]
+#: variables that a run sets; None takes one out that the image sets
+Variables = tuple[tuple[str, typing.Optional[str]], ...]
 
 #: of a pod: functions that it may show
 MOST_HCAS = 256
@@ -88,6 +90,7 @@ class CollectiveRun:
     :ivar nodes: that take part, as Kubernetes names them
     :ivar by_rail: the GPUs of one rail of all nodes make a group each, all at the same time (NCCL_TESTS_SPLIT)
     :ivar gpu: the only GPU of each node, by its number; None: all of them
+    :ivar variables: beside those of each run
     """
 
     name: str
@@ -95,6 +98,7 @@ class CollectiveRun:
     nodes: tuple[str, ...]
     by_rail: bool = False
     gpu: typing.Optional[int] = None
+    variables: Variables = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,10 +136,11 @@ class CollectivePod:
 
 @dataclasses.dataclass(frozen=True)
 class RanTest:
-    """A test that was made: of a group over all rails, or of one rail of a halving.
+    """A test that was made: of a group over all rails, of one rail of a halving, or of a group with one thing changed.
 
     :ivar kind: of the group, or of the trial of a halving
     :ivar rail: the only one; None: all rails
+    :ivar change: name of the one thing that it changes; empty of all others
     :ivar seconds: from its start to its last log
     :ivar failure: kind of what ended it; empty where it ended by itself
     :ivar evidence: the line that shows that
@@ -148,6 +153,7 @@ class RanTest:
     kind: Word
     nodes: tuple[Subdomain, ...]
     rail: typing.Optional[Rail] = None
+    change: Word = ""
     seconds: Seconds = 0.0
     failure: Word = ""
     evidence: str = ""
@@ -158,7 +164,7 @@ class RanTest:
     @property
     def key(self) -> TestKey:
         """Return by which a test is found again in its climb."""
-        return self.test, self.kind, self.nodes, self.rail
+        return self.test, self.kind, self.nodes, self.rail, self.change
 
 
 @dataclasses.dataclass(frozen=True)

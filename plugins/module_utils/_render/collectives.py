@@ -98,6 +98,7 @@ def environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
         found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
     if run.gpu is not None:
         found["CUDA_VISIBLE_DEVICES"] = str(run.gpu)
+    found.update({name: value for name, value in run.variables if value is not None})
     return found
 
 
@@ -107,7 +108,9 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
     With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
     counts wrong values.
     """
+    taken_out = [word for name, value in run.variables if value is None for word in ("-u", name)]
     test = (
+        *(("env", *taken_out) if taken_out else ()),
         *(
             operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",

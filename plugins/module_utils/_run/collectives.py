@@ -18,6 +18,7 @@ import typing
 
 from .._check.collectives.check import Facts, courses
 from .._check.collectives.course import Course
+from .._check.collectives.repeats import MOST_CHANGES
 from .._model.bandwidth import RdmaPod
 from .._model.collectives import (
     MOST_HCAS,
@@ -43,7 +44,7 @@ from .._parse.pods import probe as pod_probe
 from .._parse.pods.agent import Request, parse_requests
 from .._render import collectives as render
 from .._render import commands
-from .._schedule.collectives import Test, announce
+from .._schedule.collectives import Repeat, Test, announce
 from .._schedule.halving import Trial
 from .client_server import failure_of, line_of
 from .pods import Plan, PodOfNode, Pods, Say, workers
@@ -133,8 +134,8 @@ class CollectivesBench:
                     announced += sum(counted.tests.values())
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
                     self._say(
-                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port;"
-                        f" {self._wanted.seconds} s each at most"
+                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
+                        f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"
                     )
                     ended = self._go(pool, course, runs)
                     if ended:
@@ -260,7 +261,8 @@ class CollectivesBench:
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
         made."""
-        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
+        rail = test.rail if isinstance(test, Trial) else None
+        result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
             return self._run(course.subject(test), run, result)
         except LeaseLost:

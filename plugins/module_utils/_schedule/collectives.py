@@ -59,7 +59,28 @@ class Announcement:
     for_a_fault: int
 
 
-Test = typing.Union[Group, Trial]
+@dataclasses.dataclass(frozen=True)
+class Repeat:
+    """A slow group once more, with one thing changed.
+
+    :ivar change: its name
+    """
+
+    group: Group
+    change: str
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the group."""
+        return self.group.kind
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the nodes of the group."""
+        return self.group.nodes
+
+
+Test = typing.Union[Group, Trial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:

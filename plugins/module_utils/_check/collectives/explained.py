@@ -44,7 +44,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A setting that overrides NCCL's own choice.",
         ),
         look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
-        remedy="Change one thing, and run the stage again.",
+        remedy="See `collectives.repeat`: the stage changes one thing after the other. Or change one, and run it again.",
     ),
     "collectives.channels": Explanation(
         means=(
@@ -174,6 +174,22 @@ EXPLAINED: dict[str, Explanation] = {
         causes=("A rank died, or its log could not be read.", "A node has fewer GPUs than `gpus_per_node`."),
         look=("nvidia-smi -L", _POD),
         remedy="See what the program printed, and dmesg of the node.",
+    ),
+    "collectives.repeat": Explanation(
+        means=(
+            "The smallest slow group ran again with one thing changed. A change that makes it faster shows the cause."
+        ),
+        measured=(
+            "The bus bandwidth of the repeat against that of the group without the change. A rise of 10 % counts, if"
+            " NCCL's log shows the change and proves the transport."
+        ),
+        causes=(
+            "The finding names the change (warn).",
+            "The figure of the group moves without a change (unknown).",
+            "The transport of the repeat is not proven, or the log does not show the change (unknown).",
+        ),
+        look=(_LOGS, _TOPO),
+        remedy="Make the change that the finding names, in the image and in jobs, and run the stage again.",
     ),
     "collectives.started": Explanation(
         means="A test did not start, did not end by itself, or printed no figures.",
