@@ -127,10 +127,11 @@ class Mpirun:
 
     def jobs(self) -> list[tuple[int, Job]]:
         """Return each communicator with its rail."""
+        whole = Job(hosts=len(self.hosts), gpus=2, hcas=DEVICES, each_to_each=self.collective == "alltoall")
         if self.split or self.gpu is not None:
             rails = (0, 1) if self.gpu is None else (self.gpu,)
-            return [(rail, Job(hosts=len(self.hosts), gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
-        return [(0, Job(hosts=len(self.hosts), gpus=2, hcas=DEVICES))]
+            return [(rail, dataclasses.replace(whole, gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
+        return [(0, whole)]
 
 
 class NcclApi(Api):
@@ -234,7 +235,10 @@ class NcclApi(Api):
             for host in ran.hosts
             for gpu in range(job.gpus)
         ]
-        size = ran.jobs()[0][1].ranks
+        job = ran.jobs()[0][1]
+        size = job.ranks
+        if job.each_to_each and job.hosts > 1:
+            bound *= (size - 1) / (job.gpus * (size - job.gpus))
         said = [f"{name}={value}" for name, value in ran.variables.items()] + [f"-{name}" for name in ran.without]
         usual = 0.5 if not self.unsteady else 0.4 if len(self.runs) % 2 else 0.6
         share = next((self.cures[word] for word in said if word in self.cures), usual) if slow else 0.96

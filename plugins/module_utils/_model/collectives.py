@@ -17,7 +17,7 @@ from .kept_log import KeptLog
 from .nccl_tests import NcclTests
 
 #: programs of nccl-tests whose transport NCCL's log can prove
-TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
+TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall"]
 #: collective, kind, nodes and rail of a test, and what it changes
 TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int], str]
 #: variables that a run sets; None takes one out that the image sets

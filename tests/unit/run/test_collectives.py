@@ -375,6 +375,22 @@ def test_collectives_run_one_after_the_other() -> None:
     assert [ran.test for ran in facts.runs] == ["all_gather"] * 6 + ["all_reduce"] * 6 and bad(findings) == set()
 
 
+def test_alltoall_is_proven_by_its_connections_and_has_a_floor_of_its_own() -> None:
+    api = NcclApi()
+    facts, _lines, findings = run(api, tests=["alltoall"])
+    assert bad(findings) == set() and {ran.test for ran in facts.runs} == {"alltoall"}
+    (found,) = [item for item in findings if item.subject == "alltoall, all: a, b, c, d" and "bandwidth" in item.check]
+    # 98 GB/s x 7 / (2 x 6)
+    assert found.expected.startswith("48.6 GB/s (0.85 x 57.2 GB/s") and "point to point" in found.expected
+
+
+def test_a_slow_port_is_named_by_alltoall() -> None:
+    api = NcclApi()
+    api.slow = {("b", 1)}
+    _facts, _lines, findings = run(api, tests=["alltoall"])
+    assert (FAIL, "alltoall, b rail 1") in of(findings, "collectives.suspect")
+
+
 def test_one_node_alone_proves_no_network() -> None:
     _facts, _lines, findings = run(NcclApi(("a",)))
     assert (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")

@@ -270,7 +270,13 @@ def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 
 def _through_others(ranks: Ranks) -> typing.Iterator[Finding]:
     """Channels that go through another GPU's HCA (PXN), where the collective does not need that."""
-    through = [(rank, route) for rank, _process in ranks for route in _over(rank) if route.proxy is not None]
+    # an alltoall goes so by design: by the GPU on the rail of its target
+    through = [
+        (rank, route)
+        for rank, _process in ranks
+        for route in _over(rank)
+        if route.proxy is not None and not route.connection
+    ]
     if through:
         measured = (
             f"{len({(rank.host, rank.rank) for rank, _route in through})} of {len(ranks)} ranks by the GPU of another"

@@ -25,7 +25,7 @@ from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
-from .proof import prove_run
+from .proof import EACH_TO_EACH, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
 
 #: nodes of a group that its subject names
@@ -261,7 +261,7 @@ class Course:
                 ok(
                     "collectives.way",
                     subject,
-                    f"{len(proof.channels)} channels proven",
+                    f"{len(proof.channels)} {'ranks' if run.test == EACH_TO_EACH else 'channels'} proven",
                     "each channel by the transport that the intent wants",
                 )
             )

@@ -44,7 +44,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A setting that overrides NCCL's own choice.",
         ),
         look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
-        remedy="See `collectives.repeat`: the stage changes one thing after the other. Or change one, and run it again.",
+        remedy="See `collectives.repeat`, which changes one thing after the other; or change one, and run the stage again.",
     ),
     "collectives.channels": Explanation(
         means=(
