@@ -173,6 +173,7 @@ WHAT = {
         "gpu_direct",
         "groups",
         "inside",
+        "latency",
         "log",
         "network",
         "nodes",

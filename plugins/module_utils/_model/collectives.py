@@ -23,6 +23,8 @@ TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int], str]
 #: variables that a run sets; None takes one out that the image sets
 Variables = tuple[tuple[str, typing.Optional[str]], ...]
 
+#: of a message that tells the latency
+SMALL_BYTES = 8
 #: of a pod: functions that it may show
 MOST_HCAS = 256
 
@@ -58,6 +60,8 @@ class Collectives:
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
         between them that they may use
+    :ivar latency: small all_reduce of pairs of nodes run as well, and pairs that are slower than the others are named
+    :ivar most_latency_us: that a small all_reduce of two nodes may take, in us; None: the pairs are compared alone
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
     :ivar program_folder: of the programs in the image
@@ -75,6 +79,8 @@ class Collectives:
     most_bytes: int = 1 << 33
     gpu_direct: bool = True
     shared_memory: bool = False
+    latency: bool = False
+    most_latency_us: typing.Optional[float] = None
     share: typing.Optional[float] = None
     expected_busbw: tuple[ExpectedBusbw, ...] = ()
     program_folder: str = "/opt/nccl-tests/build"
@@ -91,6 +97,7 @@ class CollectiveRun:
     :ivar by_rail: the GPUs of one rail of all nodes make a group each, all at the same time (NCCL_TESTS_SPLIT)
     :ivar gpu: the only GPU of each node, by its number; None: all of them
     :ivar variables: beside those of each run
+    :ivar small: messages of 8 bytes, with the time of each iteration
     """
 
     name: str
@@ -99,6 +106,7 @@ class CollectiveRun:
     by_rail: bool = False
     gpu: typing.Optional[int] = None
     variables: Variables = ()
+    small: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ import math
 import typing
 
 from .._check.collectives.check import Facts, courses
-from .._check.collectives.course import Course
+from .._check.collectives.course import LATENCY, Course
 from .._check.collectives.repeats import MOST_CHANGES
 from .._model.bandwidth import RdmaPod
 from .._model.collectives import (
@@ -131,8 +131,10 @@ class CollectivesBench:
                 self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
                 for course in courses(self._wanted, fabric, self._seen, pods):
                     counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
-                    announced += sum(counted.tests.values())
+                    small = counted.tests.get("two nodes", 0) if self._wanted.latency and course.name == LATENCY else 0
+                    announced += sum(counted.tests.values()) + small
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
+                    steps += f", {small} of small messages" if small else ""
                     self._say(
                         f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
                         f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"

@@ -73,6 +73,12 @@ def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> N
         assert (test[test.index("-b") + 1], test[test.index("-e") + 1]) == (str(1 << 30), str(1 << 33))
 
 
+def test_small_messages_have_8_bytes_and_the_time_of_each_iteration() -> None:
+    found = words(dataclasses.replace(TWO, small=True))
+    assert [found[found.index(option) + 1] for option in ("-b", "-e", "-n", "-I")] == ["8", "8", "1000", "1"]
+    assert "-I" not in words(TWO)
+
+
 def test_a_repeat_sets_its_variable_and_takes_others_out() -> None:
     run = dataclasses.replace(ALL, variables=(("NCCL_PXN_DISABLE", "1"), ("NCCL_BUFFSIZE", None)))
     assert environment(run, WANTED) == {**environment(ALL, WANTED), "NCCL_PXN_DISABLE": "1"}

@@ -683,7 +683,7 @@ def test_a_slow_group_is_repeated_with_one_thing_changed_and_its_card_says_what_
     assert "With NCCL_IB_QPS_PER_CONNECTION=4 it reaches 44.1 GB/s, +80%: One queue pair" in card.why
     assert card.remedy == "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs."
     assert any("7 to tell causes apart" in line for line in lines)
-    assert any(line.startswith("all_reduce, two nodes: a, b, queue_pairs: 44.1 GB/s, +80%, moved") for line in lines)
+    assert any(line.startswith("all_reduce, two nodes: a, b, queue pairs: 44.1 GB/s, +80%, moved") for line in lines)
 
 
 def test_settings_of_the_image_are_taken_out_and_named() -> None:
@@ -729,3 +729,49 @@ def test_repeats_that_are_missing_in_the_facts_are_unknown() -> None:
     cut = dataclasses.replace(facts, runs=tuple(ran for ran in facts.runs if ran.change != "queue_pairs"))
     findings = check(parse_intent([ROCE], None, CLUSTER), Facts(api.nodes, cut, measured(api.nodes)))
     assert repeats(findings)["NCCL_IB_QPS_PER_CONNECTION=4"] == UNKNOWN
+
+
+def latencies(findings: typing.Iterable[Finding]) -> dict[str, tuple[str, str]]:
+    """Return status and measure of each pair."""
+    found = (item for item in findings if item.check == "collectives.latency")
+    return {item.subject: (item.status, item.measured) for item in found}
+
+
+def test_small_messages_of_each_pair_are_compared_with_each_other() -> None:
+    api = NcclApi(tuple("abcdefgh"))
+    api.late = {"c"}
+    facts, lines, findings = run(api, latency=True)
+    assert latencies(findings) == {
+        f"all_reduce, two nodes: {pair}, small messages": (status, measured)
+        for pair, status, measured in (
+            ("a, b", PASS, "20.0 us, p99 26.0 us"),
+            ("c, d", WARN, "60.0 us, p99 78.0 us"),
+            ("e, f", PASS, "20.0 us, p99 26.0 us"),
+            ("g, h", PASS, "20.0 us, p99 26.0 us"),
+        )
+    }
+    assert bad(findings) == set() and len(facts.runs) == facts.announced == 8 + 4 + 1 + 4
+    assert any("4 of small messages" in line for line in lines)
+
+
+def test_the_latency_of_one_pair_is_held_against_the_intent_alone() -> None:
+    for most, status in ((None, PASS), (25.0, PASS), (15.0, FAIL)):
+        _facts, _lines, findings = run(NcclApi(("a", "b")), latency=True, most_latency_us=most)
+        assert [found for found, _measured in latencies(findings).values()] == [status]
+
+
+def test_small_messages_whose_path_is_not_proven_have_no_latency(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi()
+    log = api.log
+    monkeypatch.setattr(api, "log", lambda ran, host: "" if ran.small and host == host_name("a") else log(ran, host))
+    _facts, _lines, findings = run(api, latency=True)
+    assert [status for status, _measured in latencies(findings).values()] == [UNKNOWN, PASS]
+
+
+def test_no_small_messages_run_unless_the_intent_asks_for_them() -> None:
+    api = NcclApi()
+    _facts, _lines, findings = run(api)
+    assert latencies(findings) == {} and not any(ran.small for ran in api.runs)
+    api = NcclApi()
+    run(api, latency=True, tests=["all_reduce", "all_gather"])
+    assert {ran.collective for ran in api.runs if ran.small} == {"all_reduce"}

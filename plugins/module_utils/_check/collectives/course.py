@@ -17,7 +17,7 @@ from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, 
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.nccl import NcclLog, NcclProcess
 from ..._model.text import folded
-from ..._schedule.collectives import Climb, Group, Kind, Leaves, Repeat, Test
+from ..._schedule.collectives import SMALL, Climb, Group, Kind, Leaves, Repeat, Test, without_overlap
 from ..._schedule.halving import Named, Trial
 from ..job.channels import name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
@@ -25,9 +25,12 @@ from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
-from .proof import EACH_TO_EACH, prove_run
+from .latency import Latency, judge_latency, pick_latency
+from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
 
+#: collective whose small messages tell the latency
+LATENCY: TestName = "all_reduce"
 #: nodes of a group that its subject names
 _NAMED = 4
 _RAILS = (
@@ -103,6 +106,10 @@ class Course:
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
         self._climbed = False
+        #: pairs that are fast, and the rounds of their small messages once all steps are done
+        self._pairs: dict[Group, None] = {}
+        self._small: typing.Optional[list[list[Group]]] = None
+        self._latencies: dict[str, typing.Optional[Latency]] = {}
         self._repeats = Repeats()
         self._change: typing.Optional[Change] = None
 
@@ -110,7 +117,11 @@ class Course:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
         tests: tuple[Test, ...] = () if self._climbed else self._climb.next()
         self._climbed = not tests
-        again = self._repeats.next() if self._climbed else None
+        if self._climbed and self._small is None:
+            self._small = without_overlap(self._pairs)
+        if self._small:
+            tests = tuple(Repeat(group, SMALL) for group in self._small[0])
+        again = self._repeats.next() if self._climbed and not self._small else None
         if again is not None:
             tests, self._change = again[:1], again[1]
         variables = self._change.variables if self._change is not None else ()
@@ -127,6 +138,9 @@ class Course:
 
         :param results: those that are missing did not run
         """
+        if self._small:
+            self._small.pop(0)
+            return {test: self._take_small(test, run, results.get(test)) for test, run in round_of}
         if self._change is not None:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
@@ -148,11 +162,26 @@ class Course:
             if isinstance(test, Group):
                 slow_group = item.figure is not None and SlowGroup(item.figure.bus_gbs, item.changes)
                 self._repeats.note(test, slow_group or None)
+            if isinstance(test, Group) and test.kind == "two nodes" and passes[test] and self._measures_latency:
+                self._pairs[test] = None
             if isinstance(test, Group) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
+
+    @property
+    def _measures_latency(self) -> bool:
+        return self._wanted.latency and self.name == LATENCY
+
+    def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
+        """Take the small messages of a pair."""
+        found = None
+        if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
+            proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
+            found = pick_latency(count_rows(ran.figures, proof))
+        self._latencies[self.subject(test)] = found
+        return found.words if found is not None else "no figure that counts"
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge a repeat, and tell on the card of its group what moved the figure."""
@@ -223,7 +252,7 @@ class Course:
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
         more = f" rail {test.rail}" if isinstance(test, Trial) else ""
-        more = f", {test.change}" if isinstance(test, Repeat) else more
+        more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
 
     def _judge(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
@@ -356,6 +385,7 @@ class Course:
             )
         return (
             *steps,
+            *judge_latency(self._latencies, self._wanted.most_latency_us),
             *(item for kind, named in climb.named.items() for item in self._named(kind, named)),
             *map(self._together, climb.together),
         )

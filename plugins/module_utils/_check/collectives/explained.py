@@ -44,7 +44,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A setting that overrides NCCL's own choice.",
         ),
         look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
-        remedy="See `collectives.repeat`, which changes one thing after the other; or change one, and run the stage again.",
+        remedy="See `collectives.repeat`, which changes one thing after the other; or change one, and run it again.",
     ),
     "collectives.channels": Explanation(
         means=(
@@ -114,6 +114,24 @@ EXPLAINED: dict[str, Explanation] = {
         causes=("An NVLink is down.", "A GPU is throttled.", "The node has another topology."),
         look=("nvidia-smi nvlink -s", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _TOPO),
         remedy="Compare the node with another one of its model.",
+    ),
+    "collectives.latency": Explanation(
+        means=(
+            "Small messages between two nodes take longer than between others, or longer than the intent admits. A job"
+            " that synchronises often waits for its slowest pair."
+        ),
+        measured=(
+            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, against 1.5 times the median of"
+            " the pairs, and against `most_latency_us`. p99 is shown, and not judged."
+        ),
+        causes=(
+            "Idle states or the governor of the CPUs.",
+            "More switches between the nodes than between those of other pairs.",
+            "A queue that other traffic fills.",
+            "The version of nccl-tests has no option -I (unknown).",
+        ),
+        look=(_TOPO, _LOGS),
+        remedy="Compare stage tuning of this pair with another one; measure ib_write_lat between its pods.",
     ),
     "collectives.log": Explanation(
         means="There is no log of NCCL to judge, or it is cut off.",

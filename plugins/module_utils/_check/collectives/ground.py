@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
-from ..._schedule.collectives import Repeat, Test
+from ..._schedule.collectives import SMALL, Repeat, Test
 from ..._schedule.halving import Trial
 from .causes import UsedHca
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
@@ -37,7 +37,8 @@ def plan_run(test: Test, number: int, name: TestName, ground: Ground, variables:
     :param variables: of a repeat
     """
     if isinstance(test, Repeat):
-        return dataclasses.replace(plan_run(test.group, number, name, ground), variables=variables)
+        run = plan_run(test.group, number, name, ground)
+        return dataclasses.replace(run, variables=variables, small=test.change == SMALL)
     if isinstance(test, Trial):
         return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, gpu=ground.gpu_of_rail[test.rail])
     return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, by_rail=test.kind == "two nodes")
