@@ -277,8 +277,8 @@ class NcclApi(Api):
         read.update(self.overrides)
         more = tuple(f"{name} set by environment to {value}." for name, value in read.items())
         for rail, job in run.jobs():
-            job = dataclasses.replace(job, more=more, gpu_direct=read.get("NCCL_NET_GDR_LEVEL") != "LOC")
-            text = job.text().replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
+            said = dataclasses.replace(job, more=more, gpu_direct=read.get("NCCL_NET_GDR_LEVEL") != "LOC")
+            text = said.text().replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
             for line in text.splitlines(keepends=True):
                 number = int(line.partition("-worker-")[2].partition(":")[0])
                 if run.hosts[number] != host:

@@ -237,9 +237,7 @@ def expect(
         f" x {shape.gpus} GPUs"
     )
     named = "point to point" if collective == "alltoall" else algorithm or "an algorithm that the log does not name"
-    how += f", {named}" + (
-        ", as a ring: what the inside of a node allows was not measured" if loose else ""
-    )
+    how += f", {named}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
     return Floor(least if algorithm else most, share * asked, most, how)
 
 

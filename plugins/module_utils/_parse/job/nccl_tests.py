@@ -232,6 +232,7 @@ class Reader:
             except ParseError:
                 return
 
+
 @dataclasses.dataclass
 class _Columns:
     """What the names of the columns say.
