@@ -42,7 +42,7 @@ def test_a_floor_of_ones_own_is_loaded() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"tests": ["alltoall"]},
+        {"tests": ["sendrecv"]},
         {"launcher": "MPIJob"},
         {"expected_busbw": [{"test": "all_reduce", "gbs": 240}]},
         {"expected_busbw": [{"gbs": 240, "reason": "a b"}]},
