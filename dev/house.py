@@ -21,18 +21,19 @@ MOST_LINES, MOST_FILES = 400, 25
 VERBS = frozenset(
     """
     accept add admit agree allow answer append apply ask assert attach await begin blame bound break build calculate
-    call cancel change check choose clean clear close collect combine compare complete compute connect convert copy
-    correct count cover create cut decide decode delete describe detect diff divide draw drop emit encode end enter
-    escape estimate evict exclude expand expect explain extract fail fetch fill filter find finish fit fold follow
-    forbid forget format gather generate get give go group guard handle hide hold identify ignore include index init
-    insert inspect interpret iterate join judge keep kill label lay leave limit link list load locate lock look lose
-    make map mark match measure meet mend merge move name narrow normalize note observe omit open order own pack pair
-    parse pass patch pause pick place plan play poll prepare print probe propose prove publish pull put quote raise
-    rank read rebuild recognize redact reduce refuse register reject release reload remove rename render repeat
-    replace report require reset resolve restore restrict resume return revoke roll round run save say scan schedule
-    search see seek select send separate serve set settle shorten show shrink skip sort split spread start state step
-    stop store strip sum summarize take tell test time touch track translate trim try turn undo unfold unlock unpack
-    update upgrade use validate verify visit wait walk warn watch weigh withdraw wrap write yield
+    call cancel change check choose classify clean clear close collect combine commit compare complete compute
+    confirm connect convert copy correct count cover create cut decide decode delete describe detect diff divide
+    draw drop emit enable encode end enter escape estimate evict examine exclude expand expect explain extract fail
+    fetch fill filter find finish fit fold follow forbid forget format gather generate get give go group guard
+    handle hide hold identify ignore include index init insert inspect interpret iterate join judge keep kill label
+    lay leave limit link lint list listen load locate lock look lose make map mark match measure meet mend merge
+    move name narrow normalize note observe omit open order own pack pair parse pass patch pause pick ping place
+    plan play poll prepare print probe propose prove publish pull put quote raise rank read rebuild recognize redact
+    reduce refuse register reject rejudge release reload remove rename render renumber repeat replace report require
+    reset resolve restore restrict resume return revoke roll round run save say scan schedule search see seek select
+    send separate serve set settle shorten show shrink shuffle skip sort split spread start state step stop store
+    strip sum summarize sync take talk tell test time touch track translate trim try turn undo unfold unlock unpack
+    update upgrade use validate verify visit wait walk warn watch weigh withdraw work wrap write yield
     """.split()
 )
 #: of a question that is answered by yes or no, and of what Python calls itself

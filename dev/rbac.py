@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed, of_observers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects as admission
+from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects as admission
 
 from .steps import ROOT
 

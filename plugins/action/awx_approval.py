@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxWanted
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import approval
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import render_approval
 from ansible_collections.linerate.rdma.plugins.plugin_utils._awx import AWX_SPEC, Awx
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
@@ -23,6 +23,6 @@ class ActionModule(ControllerAction):
             name=options["name"], organization=options["organization"], approval_seconds=options["approval_seconds"]
         )
         return {
-            "changed": Awx(self, options, variables).bring(approval(wanted, options["text"])),
+            "changed": Awx(self, options, variables).bring(render_approval(wanted, options["text"])),
             "text": options["text"],
         }

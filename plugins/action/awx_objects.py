@@ -9,7 +9,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxWanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import objects, removals
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import render_objects, render_removals
 from ansible_collections.linerate.rdma.plugins.plugin_utils._awx import AWX_SPEC, Awx
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
@@ -58,5 +58,9 @@ class ActionModule(ControllerAction):
                 f"Set {', '.join(f'awx_{name}' for name in lacking)}; see docs/awx.md",
             )
         awx = Awx(self, options, variables)
-        changed = [one for one in (objects if options["state"] == "present" else removals)(wanted) if awx.bring(one)]
+        changed = [
+            one
+            for one in (render_objects if options["state"] == "present" else render_removals)(wanted)
+            if awx.bring(one)
+        ]
         return {"changed": bool(changed), "objects": [{"kind": one.kind, "name": one.name} for one in changed]}

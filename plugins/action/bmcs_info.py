@@ -7,12 +7,12 @@ from __future__ import annotations
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_trust
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, BiosQuery, read
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -31,13 +31,13 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         start, folder = time.monotonic(), FactFolder(options["facts_dir"], options["run"])
         nodes = folder.start().nodes
-        bmcs, errors = bmcs_of_nodes(nodes, variables)
+        bmcs, errors = list_bmcs_of_nodes(nodes, variables)
         # what can't be trusted is no BMC's fault; without a BMC nobody has to be trusted
         outcomes = (
             read(
                 bmcs,
-                trust_of(options),
-                Asked(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
+                read_trust(options),
+                BiosQuery(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
                 options["parallel"],
             )
             if bmcs

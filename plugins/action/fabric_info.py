@@ -9,10 +9,10 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even
     asked."""
 

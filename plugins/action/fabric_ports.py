@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import subnets_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_subnets
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import choose_vantage_points
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -19,6 +19,6 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
-        chosen = {node: ports for node, ports in vantage_points(subnets_of(folder)).items() if ports}
+        chosen = {node: ports for node, ports in choose_vantage_points(read_subnets(folder)).items() if ports}
         folder.write("vantage_points", value=chosen)
         return {"nodes": len(chosen), "ports": sum(map(len, chosen.values()))}

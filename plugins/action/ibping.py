@@ -8,10 +8,10 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """Each mode has facts of its own."""
 
     MODULE = "linerate.rdma.ibping"

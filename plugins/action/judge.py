@@ -8,7 +8,7 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 
@@ -25,4 +25,4 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        return again(options["report_dir"], options["judged_dir"], options, ansible_version)
+        return rejudge_run(options["report_dir"], options["judged_dir"], options, ansible_version)

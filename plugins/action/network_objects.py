@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of, value_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground, read_value
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
@@ -32,11 +32,11 @@ class ActionModule(ControllerAction):
             FactFolder(options["facts_dir"], options["run"]),
             parse_intent(options["fabrics"], options["waivers"], options["cluster"]),
         )
-        addresses = load(AddressFacts, value_of(folder, "addresses", "addresses"), "addresses")
-        operators = load(OperatorFacts, value_of(folder, "operators_before_network", "operators"), "operators")
+        addresses = load(AddressFacts, read_value(folder, "addresses", "addresses"), "addresses")
+        operators = load(OperatorFacts, read_value(folder, "operators_before_network", "operators"), "operators")
         nodes = folder.start().nodes
         platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
-        planned = plan(intent, nodes, ground_of(folder), addresses, operators, platforms)
+        planned = plan(intent, nodes, read_ground(folder), addresses, operators, platforms)
         folder.write("network_objects", value=planned)
         return {
             "objects": len(planned.objects),

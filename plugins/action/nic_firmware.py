@@ -13,14 +13,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 
 _OWN = ("settings", "by_device")
 #: what leads to the Lease; the module never sees it
 _LEASE = frozenset(CONFIRM_SPEC)
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """A node with nothing to set runs no module; one that may not set anything keeps why."""
 
     MODULE = "linerate.rdma.nic_firmware"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import closed
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import templates
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import read_templates
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
@@ -27,8 +27,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates 
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import (
     Before,
     OfHost,
-    hosts_of,
-    of_nodes,
+    collect_hosts,
+    plan_nodes,
     to_set,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
@@ -40,14 +40,14 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     Result,
     by_pods,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
 
 
 class ActionModule(ControllerAction):
     """Reads the facts of the run, and leaves each node's part as a fact of the node. It asks the API server only where
     something has to be set."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = make_cluster_spec(
         **FOLDER_SPEC, fabrics={"type": "raw", "required": True}, cluster={"type": "raw"}
     )
 
@@ -62,7 +62,7 @@ class ActionModule(ControllerAction):
 
     def _plan(self, options: Result, variables: Result, folder: FactFolder) -> Result:
         nodes = folder.start().nodes
-        known = firmware_of(folder, nodes, options["fabrics"], options["cluster"])
+        known = read_firmware_facts(folder, nodes, options["fabrics"], options["cluster"])
         api: list[Cluster] = []
 
         def cluster() -> Cluster:
@@ -73,12 +73,12 @@ class ActionModule(ControllerAction):
             )
             return api[0]
 
-        operator = _by_operator(known, cluster)
+        operator = _look_at_operator(known, cluster)
         if operator.going and known.fleet.intent.cluster.disruption == "reboot":
             _ask_gate(operator.going, cluster(), known, nodes)
-        hosts = hosts_of(known.memberships, known.platforms, known.fleet)
+        hosts = collect_hosts(known.memberships, known.platforms, known.fleet)
         before, unread = _before(known, hosts, cluster)
-        planned = of_nodes(hosts, before, operator, unread, by_pods(nodes, variables))
+        planned = plan_nodes(hosts, before, operator, unread, by_pods(nodes, variables))
         for node in nodes:
             # one that had a part before may have none any more
             if node in planned or folder.read(FIRMWARE_SETTINGS, node) is not None:
@@ -96,11 +96,11 @@ class ActionModule(ControllerAction):
         return {"templates": objects, "templated": templated, "counts": counts}
 
 
-def _by_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
+def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
     """A template may be there of an earlier run, also where all cards are as wanted."""
     unread = ""
     try:
-        there = templates(cluster()) if known.nics.devices else ()
+        there = read_templates(cluster()) if known.nics.devices else ()
     except RdmaError as error:
         there, unread = (), f"which templates there are is not known: {error}"
     return by_operator(known.memberships, known.platforms, known.fleet, known.nics, there, unread)

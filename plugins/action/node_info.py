@@ -10,7 +10,7 @@ import typing
 
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import folded
@@ -19,13 +19,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date imp
 from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 
 #: of what a node lacks, in one text
 _NAMED = 5
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen
     before it. With ``since`` the answer says what of the HCAs of that moment is missing, and with ``wait_seconds`` the
     node is asked until nothing is.
@@ -55,13 +55,13 @@ class ActionModule(Observer):
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """With ``since`` what is missing."""
-        lost = missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
+        lost = find_missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
         # a node may claim thousands; how many there are is said once
         return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link
-        need a moment after a reset."""
+        """Return the first answer in which nothing is missing, or the last one before the end of the wait. A driver and
+        a link need a moment after a reset."""
 
         def lost(answer: Result) -> tuple[str, ...]:
             if self._folder is None or answer.get("failed"):

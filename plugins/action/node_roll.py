@@ -12,9 +12,9 @@ import typing
 
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_trust
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted_by
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.identity impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences, NodeRoll, proven
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import ObservedTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
@@ -40,23 +40,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ro
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware, look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import Looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import NodeRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import ObservedSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
-from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,
     Caller,
     ControllerAction,
     Result,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
 
 FACT = "node_roll"
 #: kind of a fact: the HCAs of a node before its reset
@@ -67,7 +67,7 @@ class ActionModule(ControllerAction):
     """Takes addresses and credentials of BMCs from the inventory itself: they are no arguments, so that no log,
     callback or result ever has them."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = make_cluster_spec(
         **FOLDER_SPEC,
         **LEASE_SPEC,
         fabrics={"type": "raw"},
@@ -133,7 +133,7 @@ class ActionModule(ControllerAction):
         }
 
     def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
-        """Whether a run that was killed has left a node begun, though nothing is asked of it any more."""
+        """Return whether a run that was killed has left a node begun, though nothing is asked of it any more."""
         cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
         return any(
             name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations")
@@ -145,13 +145,15 @@ class ActionModule(ControllerAction):
         intent = dataclasses.replace(
             intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"])
         )
-        known = firmware_of(folder, nodes, options["fabrics"], options["cluster"]) if options["fabrics"] else None
-        wanted, kernel, firmware = (
-            wanted_by(intent.bios),
-            _kernel(folder, nodes, intent),
-            _firmware(folder, known, options["prove"]),
+        known = (
+            read_firmware_facts(folder, nodes, options["fabrics"], options["cluster"]) if options["fabrics"] else None
         )
-        operator = {} if options["prove"] else _by_operator(folder, intent, bool(self._task.check_mode))
+        wanted, kernel, firmware = (
+            find_wanted_by(intent.bios),
+            _look_at_kernel(folder, nodes, intent),
+            _look_at_firmware(folder, known, options["prove"]),
+        )
+        operator = {} if options["prove"] else _look_at_operator(folder, intent, bool(self._task.check_mode))
         notes = _notes(folder, None if options["prove"] else known)
         waits = (
             kernel
@@ -160,20 +162,22 @@ class ActionModule(ControllerAction):
             or any(seen.differences or seen.error or seen.unset or seen.notes for seen in firmware.values())
         )
         bmcs, errors = (
-            bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(list[Bmc], []), {})
+            list_bmcs_of_nodes(nodes, variables)
+            if wanted or waits or options["prove"]
+            else (typing.cast(list[Bmc], []), {})
         )
         if not nodes or not (bmcs or errors or waits or self._begun(options, nodes)):
             # nothing is asked for, or nobody could be asked
             return NodeRoll()
         show = Display().display
-        trust = trust_of({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
+        trust = read_trust({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
         told = {node: str(error) for node, error in errors.items()}
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with (
             working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
             _stops() as stop,
         ):
-            limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
+            limits = RollLimits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
             def say(line: str) -> None:
                 show(f"  {escape.line(line)}")
@@ -185,16 +189,22 @@ class ActionModule(ControllerAction):
             bioses = BiosSource(
                 bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"]
             )
-            roller = Roller(
+            roller = NodeRoller(
                 cluster,
-                [bioses, Looked(kernel, of_pools=False), Looked(firmware), Looked(operator), *notes],
+                [
+                    bioses,
+                    ObservedSource(kernel, of_pools=False),
+                    ObservedSource(firmware),
+                    ObservedSource(operator),
+                    *notes,
+                ],
                 bioses,
                 time.monotonic,
                 time.sleep,
                 say,
                 stop,
                 limits,
-                host_configs(intent.host),
+                render_host_configs(intent.host),
             )
             planned = roller.plan(nodes, intent)
             for line in lines(planned):
@@ -202,18 +212,20 @@ class ActionModule(ControllerAction):
             return roller.prove(planned) if options["prove"] else roller.roll(planned, caller.check_mode)
 
 
-def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> dict[str, Seen]:
-    """What the nodes say of the kernel arguments that are wanted of them; nothing where none is."""
+def _look_at_kernel(
+    folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent
+) -> dict[str, NodeDifferences]:
+    """Return the state of the wanted kernel arguments on each node; empty where the intent has none."""
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
     return {
-        node: of_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted)
+        node: look_at_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted)
         for node, data in seen.items()
     }
 
 
-def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, Seen]:
-    """What of the firmware of their HCAs waits for a reset; without the nodes of which no tool says so."""
+def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, NodeDifferences]:
+    """Return the firmware settings that wait for a reset, by node; without the nodes of which no tool reports any."""
     if known is None:
         return {}
     # what was set before a reset is seen by the look after it
@@ -224,15 +236,15 @@ def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) ->
         if fact
     }
     found = {
-        node: of_firmware(node, known.memberships, platform, known.fleet, made.get(node))
+        node: look_at_firmware(node, known.memberships, platform, known.fleet, made.get(node))
         for node, platform in known.platforms.items()
     }
     return {node: seen for node, seen in found.items() if seen is not None}
 
 
-def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, Seen]:
-    """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned
-    none."""
+def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, NodeDifferences]:
+    """Return the changes that NVIDIA's operator makes to the nodes by templates that this run has planned; nothing
+    where it has planned none."""
     planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
         raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
@@ -251,16 +263,16 @@ def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[s
         for node, one in nodes.items()
     }
     return {
-        node: seen + Seen(notes=nodes[node].notes)
+        node: seen + NodeDifferences(notes=nodes[node].notes)
         for node, seen in found.items()
-        if seen != Seen() or nodes[node].notes
+        if seen != NodeDifferences() or nodes[node].notes
     }
 
 
-def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, Looked]:
-    """What else restarts or drains the nodes in this run: nodes of no MachineConfigPool, and all of them."""
+def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[ObservedSource, ObservedSource]:
+    """Return the other restarts and drains of nodes in this run: nodes of no MachineConfigPool, and all of them."""
     if known is None:
-        return Looked({}), Looked({})
+        return ObservedSource({}), ObservedSource({})
     intent, tunings = (
         known.fleet.intent,
         load(dict[str, ObservedTuning], folder.of_nodes("tuning", known.platforms), "tuning"),
@@ -270,19 +282,19 @@ def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, L
         node: of_functions(node, known.memberships, platform, intent) for node, platform in known.platforms.items()
     }
     alone, all_of = (
-        {node: Seen(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains)
+        {node: NodeDifferences(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains)
     )
-    return Looked(alone, of_pools=False), Looked(all_of)
+    return ObservedSource(alone, of_pools=False), ObservedSource(all_of)
 
 
 def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
-    """A part of a fact that need not be there."""
+    """Return a part of a fact that need not be there."""
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
 def _keep(folder: FactFolder, node: str) -> None:
-    """What a node had that was reset: the stages so far have judged that, and it must be there again. Nobody has looked
-    at the node since."""
+    """Write down what a node had before its reset: the stages so far have judged that, and it must be there again.
+    Nobody has looked at the node since."""
     fact = folder.read("hcas", node)
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
@@ -290,8 +302,8 @@ def _keep(folder: FactFolder, node: str) -> None:
 
 @contextlib.contextmanager
 def _stops() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Whether to end before the next node: after the first signal. The second one ends at once, and the next run takes
-    the node up where it is."""
+    """Yield a function that tells whether to end before the next node: after the first signal. The second one ends at
+    once, and the next run takes the node up where it is."""
     told: list[int] = []
 
     def note(number: int, _frame: typing.Any) -> None:

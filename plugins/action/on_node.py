@@ -15,9 +15,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     cleaning_up,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 
@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
     #: the node, as soon as it is asked
     _asked = ""
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
@@ -68,7 +68,7 @@ class ActionModule(ActionBase):
                     confirm("on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
-            return without_effects(action.run(task_vars=task_vars))
+            return remove_effects(action.run(task_vars=task_vars))
 
     def cleanup(self, force: bool = False) -> None:
         """Remove the temporary folder, as ansible-core asks for it after ``run``."""

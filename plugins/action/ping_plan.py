@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -29,8 +29,8 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"])
         applies = any(is_infiniband(fabric) for fabric in intent.fabrics)
-        ground = ground_of(folder)
-        planned = ping_schedule(
+        ground = read_ground(folder)
+        planned = make_ping_schedule(
             intent, ground, options["most_rounds"], options["parallel"], options["limit"], options["forks"]
         )
         for node, part in planned.nodes.items() if applies else ():

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     VARIABLE,
     ArchiveError,
     ArchiveFacts,
-    Login,
+    ArchiveLogin,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
@@ -96,7 +96,8 @@ class ActionModule(ControllerAction):
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
     def _said(self, variables: Result) -> typing.Any:
-        """What the variable says; where it is not set, the environment. An empty one says that nothing is to be sent.
+        """Return the value of the variable; where it is not set, that of the environment. An empty one means that
+        nothing is sent.
 
         :raises ArchiveError: the variable can't be read
         """
@@ -119,5 +120,5 @@ def _look_at_keep(keep: int) -> None:
         )
 
 
-def _login() -> Login:
-    return Login(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})
+def _login() -> ArchiveLogin:
+    return ArchiveLogin(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})

@@ -25,11 +25,11 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._access import acces
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
-    by_whom,
-    misspelt_of_nodes,
-    mistyped,
-    names_of,
-    origins,
+    describe_installer,
+    find_misspelt_of_nodes,
+    find_mistyped,
+    find_origins,
+    list_names,
 )
 
 #: variables that name an image, beside the intent
@@ -75,7 +75,8 @@ class ActionModule(ControllerAction):
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
     def _folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
-        """That of the run: one that this ansible-playbook has begun, an older one that goes on, or a new one."""
+        """Return the folder of the run: one that this ansible-playbook has begun, an older one that goes on, or a new
+        one."""
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
         access = access_of(variables, self._templar.template)
@@ -84,8 +85,8 @@ class ActionModule(ControllerAction):
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
-        values, of_nodes = mistyped(variables, self._templar.template), misspelt_of_nodes(nodes, variables)
-        names = (*names_of(variables), *of_nodes)
+        values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(nodes, variables)
+        names = (*list_names(variables), *of_nodes)
         strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
         start = RunStart(
@@ -99,9 +100,13 @@ class ActionModule(ControllerAction):
             strict_images=strict,
             access=access,
         )
-        places = {**of_nodes, **origins(variables, (*INTENT, *names, *values))}
+        places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
         start = dataclasses.replace(
-            start, mistyped=values, origins=places, by=by_whom(variables), inventory_error="" if nodes else first()
+            start,
+            mistyped=values,
+            origins=places,
+            by=describe_installer(variables),
+            inventory_error="" if nodes else first(),
         )
         return start_run(options, start, ansible_version)
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """An observer with one kind of facts."""
 
     MODULE = "linerate.rdma.subnet_manager_info"

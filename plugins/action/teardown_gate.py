@@ -7,14 +7,14 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import counts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import count_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._report.teardown import teardown_stats
+from ansible_collections.linerate.rdma.plugins.module_utils._report.teardown import make_teardown_stats
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 
@@ -30,12 +30,12 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         intent = parse_intent(options["fabrics"], None, options["cluster"])
-        facts, _counts = facts_of(FactFolder(options["facts_dir"], options["run"]), "teardown")
+        facts, _counts = read_facts(FactFolder(options["facts_dir"], options["run"]), "teardown")
         seen = load(Facts, {**facts, "operator_removed": options["operator_removed"]}, "facts")
         gate = judge(check(intent, seen))
         removed = sum(item.action == "deleted" for item in seen.removed or ())
-        told = teardown_stats(gate, options["run"], seen.check_mode, removed, options["facts_dir"])
-        answer: Result = {"findings": counts(gate.judged), "stats": told}
+        told = make_teardown_stats(gate, options["run"], seen.check_mode, removed, options["facts_dir"])
+        answer: Result = {"findings": count_findings(gate.judged), "stats": told}
         if gate.open:
             return answer
         lines = [

@@ -8,10 +8,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import mistakes
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
-    misspelt_of_nodes,
-    mistyped,
-    names_of,
-    origins,
+    find_misspelt_of_nodes,
+    find_mistyped,
+    find_origins,
+    list_names,
 )
 
 
@@ -20,9 +20,9 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: one is misspelt, or has a value that it can't have"""
-        names, values = names_of(variables), mistyped(variables, self._templar.template)
-        of_nodes = misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
-        found = mistakes((*names, *of_nodes), values, {**of_nodes, **origins(variables, (*names, *values))})
+        names, values = list_names(variables), find_mistyped(variables, self._templar.template)
+        of_nodes = find_misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
+        found = mistakes((*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))})
         if found:
             raise RdmaError(f"{'; '.join(found)}. Nothing was begun", "Correct what is named, and run it again")
         return {"names": list(names)}

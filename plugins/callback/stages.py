@@ -60,7 +60,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     usual,
     waiting,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_callback
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_callback
 
 _OURS = "linerate.rdma."
 _PLAYBOOKS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "playbooks"))
@@ -78,8 +78,8 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """The stage that a play is a part of: some of its plays are shared with the other stages, and have its name as a
-    variable."""
+    """Return the stage that a play is a part of: some of its plays are shared with the other stages, and have its name
+    as a variable."""
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
         if name in STAGES:
@@ -95,7 +95,7 @@ def _says_all(result: typing.Any) -> bool:
     return known and not result._task.loop and len(lines) == 1
 
 
-@guarded_callback
+@guard_callback
 class CallbackModule(Default):
     """The default callback, quiet in plays of this collection."""
 
@@ -331,7 +331,8 @@ class CallbackModule(Default):
         self._show(f"  {line}" if line.startswith(_VERDICT) else line, color=color)
 
     def _started(self, found: typing.Mapping[str, typing.Any]) -> None:
-        """What is known of a stage before it starts. One that does not start has no heading: its line says all."""
+        """Print what is known of a stage before it starts. One that does not start has no heading: its line says
+        all."""
         self._go = bool(found.get("go", True))
         if self._stage is None:
             return
@@ -346,7 +347,7 @@ class CallbackModule(Default):
             self._head()
 
     def _judged(self, found: typing.Mapping[str, typing.Any]) -> None:
-        """What came of a stage, as soon as it is known: a task after it may fail."""
+        """Print the result of a stage, as soon as it is known: a task after it may fail."""
         lines = [str(line) for line in found.get("lines") or []]
         if self._stage is not None and lines:
             self._stage.end = lines[0].partition(": ")[2]
@@ -354,7 +355,7 @@ class CallbackModule(Default):
             self._lines(lines)
 
     def _say(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
-        """What a task is there to say."""
+        """Print the message of a task."""
         lines = lines_of(found)
         # the last task of a stage says what its judgement has said
         if lines is not None and lines != self._shown and not (name == _TIMES and len(self._stages) > 1):

@@ -211,8 +211,12 @@ from ansible.errors import AnsibleError, AnsibleFileNotFound
 from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of, cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials, credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    HAS_KUBERNETES,
+    make_client,
+    make_cluster_spec,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials, find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
@@ -253,11 +257,11 @@ class Connection(ConnectionBase):
             raise Unreachable(
                 "The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes"
             )
-        wanted = {name: self.get_option(name) for name in cluster_spec() if name not in _NOT_HERE}
+        wanted = {name: self.get_option(name) for name in make_cluster_spec() if name not in _NOT_HERE}
         options = {name: value for name, value in wanted.items() if value is not None}
         try:
-            self._credentials = credentials(options, os.environ)
-            self._cluster = Cluster(client_of(options, self._credentials).client)
+            self._credentials = find_credentials(options, os.environ)
+            self._cluster = Cluster(make_client(options, self._credentials).client)
         except RdmaError as error:
             # not from the error: what it came from may hold the token
             raise Unreachable(str(error)) from None

@@ -62,10 +62,10 @@ from collections.abc import Mapping
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 
-@guarded_filter
+@guard_filter
 def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> dict[str, dict[str, typing.Any]]:
     """See DOCUMENTATION."""
     if not isinstance(hostvars, Mapping):

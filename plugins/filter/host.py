@@ -13,41 +13,44 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
+    collect_kernel_settings,
+    collect_settings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 
 def _needs(cluster: typing.Any) -> HostNeeds:
     return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster")).host
 
 
-@guarded_filter
+@guard_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
-    """The MachineConfigs and the KubeletConfig that the hosts need."""
-    return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
+    """Render the MachineConfigs and the KubeletConfig that the hosts need."""
+    return [{"fabric": "", "object": item} for item in host.render_host_configs(_needs(cluster))]
 
 
-@guarded_filter
-def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
-    """Where containerd's drop-in is, and its text; empty where the intent asks for none."""
+@guard_filter
+def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
+    """Return the path of containerd's drop-in, and its text; empty where the intent asks for none."""
     memlock = _needs(cluster).memlock
     return {
         "path": DROP_IN,
-        "content": host.containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",
+        "content": host.make_containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",
     }
 
 
-@guarded_filter
+@guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """What of the host under the network is to be set without a reboot, and the options by which the module
-    kernel_settings sets it."""
-    found = settings(parse_intent(fabrics, None, cluster or {}))
+    """Return the settings of the host that need no reboot, and the options by which the module kernel_settings sets
+    it."""
+    found = collect_settings(parse_intent(fabrics, None, cluster or {}))
     return {
         "asked": bool(found.rows),
         "rows": list(found.rows),
         "sections": found.sections,
-        "kernel_settings": kernel_settings(found),
+        "kernel_settings": collect_kernel_settings(found),
     }
 
 
@@ -57,6 +60,6 @@ class FilterModule:
     def filters(self) -> dict[str, typing.Any]:
         return {
             "render_host": render_host,
-            "containerd_drop_in": containerd_drop_in,
+            "containerd_drop_in": make_containerd_drop_in,
             "tuning_settings": tuning_settings,
         }

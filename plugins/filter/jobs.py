@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import members_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import list_members
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map as parse_nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map as parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 Data = dict[str, typing.Any]
 
 
-@guarded_filter
+@guard_filter
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
-    """The objects of a training job."""
+    """Render the objects of a training job."""
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
     return [
         {"fabric": job_intent.fabric or "", "object": item}
@@ -33,7 +33,7 @@ def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> 
     ]
 
 
-@guarded_filter
+@guard_filter
 def render_nic_map(
     fabrics: typing.Any,
     name: typing.Any,
@@ -42,7 +42,7 @@ def render_nic_map(
     subnets: typing.Any = None,
     before: typing.Any = "",
 ) -> Data:
-    """The ConfigMap with the NIC map of one fabric."""
+    """Render the ConfigMap with the NIC map of one fabric."""
     wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
     if wanted is None:
         raise RdmaError(f"no fabric is named '{fabric}'")
@@ -50,12 +50,12 @@ def render_nic_map(
         load(dict[str, ObservedHcas], hcas, "hcas"),
         load(dict[str, ObservedSubnets], subnets or {}, "subnets"),
     )
-    members, why = members_of(wanted, nodes, seen)
+    members, why = list_members(wanted, nodes, seen)
     unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
     if why or unread:
         raise RdmaError(f"a map of {fabric} would not be complete: {why or '; '.join(unread)}")
     made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
-    return {"fabric": wanted.name, "object": nic_map.config_map(wanted, str(name), made)}
+    return {"fabric": wanted.name, "object": nic_map.render_config_map(wanted, str(name), made)}
 
 
 class FilterModule:

@@ -12,16 +12,16 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_configuration import templates
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 NAMESPACE = "nvidia-network-operator"
 
 
-@guarded_filter
+@guard_filter
 def render_nic_configuration(
     fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
 ) -> list[dict[str, typing.Any]]:
-    """The NicConfigurationTemplates of the fabrics that make VFs."""
+    """Render the NicConfigurationTemplates of the fabrics that make VFs."""
     intent = parse_intent(fabrics, None, cluster)
     types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
     return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]

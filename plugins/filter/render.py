@@ -10,12 +10,12 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 
-@guarded_filter
+@guard_filter
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> list[dict[str, typing.Any]]:
-    """The pods of the bandwidth stage, one a node and fabric."""
+    """Render the pods of the bandwidth stage, one a node and fabric."""
     intent = parse_intent(fabrics, None, cluster)
     return [
         {"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))}

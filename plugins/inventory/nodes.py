@@ -91,8 +91,8 @@ import typing
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
     LISTED,
@@ -167,7 +167,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._add(node, node.name in by_ssh)
 
     def _read(self) -> tuple[Inventory, set[str]]:
-        """The nodes, and the names of those that are reached by ssh."""
+        """Read the nodes, and the names of those that are reached by ssh."""
         if not HAS_KUBERNETES:
             raise RdmaError(
                 "the Python that runs ansible-playbook lacks the library kubernetes",
@@ -175,7 +175,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         self._refuse_another_context()
-        cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
+        cluster = Cluster(make_client(options, find_credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
         if not ssh:

@@ -42,13 +42,13 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import version_in
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 
 class LookupModule(LookupBase):
     """Finds the file as ansible.builtin.file does, and reads it by the collection's own means."""
 
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         return [self._one(str(term), variables) for term in terms]
 

@@ -56,7 +56,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside, said
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 #: characters of the name of a task
 _MOST_NAME = 200
@@ -67,7 +67,7 @@ _CODE_ONLY = "non-zero return code"
 class LookupModule(LookupBase):
     """Reads the variables as they are, without a template."""
 
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         self.set_options(direct=kwargs)
         message = message_of(_mapping(variables, "ansible_failed_result")) or self.get_option("unsaid")

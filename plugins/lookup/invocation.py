@@ -43,20 +43,20 @@ import ansible.context
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import ONLY_LISTS, refusal
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import ONLY_LISTS, explain_refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 
 class LookupModule(LookupBase):
     """Reads the command line."""
 
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         # tags may come out of the configuration as well; the command line has what counts
         given = ansible.context.CLIARGS
         if any(given.get(name) for name in ONLY_LISTS):
             return terms
-        wrong = refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
+        wrong = explain_refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
         if wrong:
             raise AnsibleLookupError(wrong)
         return terms

@@ -53,15 +53,15 @@ from ansible import constants
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import as_kubeconfig, credentials
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, make_kubeconfig
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 
 class LookupModule(LookupBase):
     """The environment is that of ansible-playbook, which modules on localhost have as well."""
 
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms: list[typing.Any], variables: typing.Any = None, **kwargs: typing.Any) -> list[typing.Any]:
         return [self._one(term) for term in terms]
 
@@ -73,12 +73,12 @@ class LookupModule(LookupBase):
                 " kubernetes"
             )
         options = {"kubeconfig": kubeconfig} if kubeconfig else {}
-        found = credentials(options, os.environ)
+        found = find_credentials(options, os.environ)
         if found.bare:
             alone = found.kubeconfig
             return _written(alone) if isinstance(alone, dict) else os.path.abspath(os.path.expanduser(alone))
-        client = client_of(options, found)
-        made = as_kubeconfig(
+        client = make_client(options, found)
+        made = make_kubeconfig(
             client.configuration,
             client.client.client.default_headers,
             str(found.given.get("context") or "linerate.rdma"),

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import typing
 
-from ._check.again import judge_again, looks
 from ._check.frame import RawIntent
-from ._folder import facts_of
+from ._check.rejudge import is_observation_only, judge_again
+from ._folder import read_facts
 from ._frame import cut, records_dir
 from ._model.bios import ObservedBios
 from ._model.errors import RdmaError
@@ -28,9 +28,9 @@ from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, base_of, remove, write_text
 from ._observe.records import read_records, remove_record, write_record
 from ._publish import FORMATS, publish, report_of
-from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
+from ._report.difference import KINDS, RunDifference, Snapshot, find_differences, find_record_differences, show
 from ._report.difference_page import difference_html, difference_json
-from ._report.signature import Evidence, render_signature
+from ._report.signature import SignedEvidence, render_signature
 from ._report.verdict import Since
 
 Data = dict[str, typing.Any]
@@ -48,7 +48,7 @@ _FORMS: typing.Mapping[str, type] = {
 
 
 def start_of(report_dir: str) -> RunStart:
-    """What the run of a folder began with.
+    """Read the start of the run in a folder.
 
     :raises FileError: it is no folder of a run
     """
@@ -59,7 +59,7 @@ def start_of(report_dir: str) -> RunStart:
     return start
 
 
-def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> Data:
+def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str) -> Data:
     """Judge a run again, and write records and report into a folder of their own.
 
     :param report_dir: folder of the run; nothing of it is changed
@@ -92,9 +92,9 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
         return found
 
     def facts(stage: str) -> typing.Any:
-        """What the stage is judged by. The lines in which the run's own intent was written are none of another
-        intent."""
-        found, counts = facts_of(folder, stage)
+        """Return the facts by which the stage is judged. The lines in which the run's own intent was written are none
+        of another intent."""
+        found, counts = read_facts(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
         return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
 
@@ -102,16 +102,19 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     for record in judged.values():
         write_record(records_dir(target), record, below)
     # a record of another run is no part of this one, and is named as in the report of the run itself
-    answer = publish(folder, target, {**records, **judged}, unreadable, _versions(start, ansible_version))
+    answer = publish(folder, target, {**records, **judged}, unreadable, _read_versions(start, ansible_version))
     # what was not judged differs from nothing
-    both = ({stage: record for stage, record in side.items() if applied or looks(stage)} for side in (of_run, judged))
-    found = record_differences(*both)
+    both = (
+        {stage: record for stage, record in side.items() if applied or is_observation_only(stage)}
+        for side in (of_run, judged)
+    )
+    found = find_record_differences(*both)
     told = [{"stage": stage, "gate": record.gate, "lines": _told(record)} for stage, record in judged.items()]
     return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found), "stages": told}
 
 
 def _told(record: Record) -> typing.Sequence[str]:
-    """What a run says of the stage; of one that was kept from running, that alone."""
+    """Return the judgements of a run on the stage; of a stage that was kept from running, that alone."""
     return cut(describe(record)[: 1 if record.closed_by else None])
 
 
@@ -123,10 +126,10 @@ def pages(report_dir: str, ansible_version: str) -> None:
     """
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
-    publish(FactFolder(report_dir, start.run), report_dir, records, unreadable, _versions(start, ansible_version))
+    publish(FactFolder(report_dir, start.run), report_dir, records, unreadable, _read_versions(start, ansible_version))
 
 
-def _versions(start: RunStart, ansible_version: str) -> dict[str, str]:
+def _read_versions(start: RunStart, ansible_version: str) -> dict[str, str]:
     return {
         "ansible-core": ansible_version,
         **{f"{name} of the run": version for name, version in start.versions.items()},
@@ -145,12 +148,14 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
     report = report_of(FactFolder(report_dir, start.run), records, unreadable, start.versions)
-    page = render_signature(report, Evidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties))
+    page = render_signature(
+        report, SignedEvidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties)
+    )
     write_text(sheet, page, base_of(os.path.dirname(sheet), report_dir))
 
 
-def snapshot(report_dir: str) -> Snapshot:
-    """What the run of a folder left, as far as it is compared.
+def read_snapshot(report_dir: str) -> Snapshot:
+    """Read those results of the run in a folder that are compared.
 
     :raises FileError: no run is there. A fact or a record that can't be read is an error of its node, or no record
     """
@@ -174,17 +179,17 @@ def snapshot(report_dir: str) -> Snapshot:
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """A fact; the error of its node where it has not the form that this version gives it."""
+    """Return a fact; the error of its node where it has not the form that this version gives it."""
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
 
 
 def compare_folders(before_dir: str, report_dir: str) -> Data:
-    """What changed between two runs; also written into the folder of the later one.
+    """Compare two runs, and write the differences into the folder of the later one as well.
 
     :raises FileError: there is no run in one of them, or the folder can't be written
     """
-    before, after = snapshot(before_dir), snapshot(report_dir)
+    before, after = read_snapshot(before_dir), read_snapshot(report_dir)
     found, paths = _written(before, after, report_dir)
     return {
         "before": before.start.run,
@@ -195,24 +200,24 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
     }
 
 
-def since(before_dir: str, report_dir: str) -> Since:
-    """What changed since a run that is kept. One that can't be compared, as of another version, is no reason to have no
+def compare_with_kept(before_dir: str, report_dir: str) -> Since:
+    """Compare with a run that is kept. One that can't be compared, as of another version, is no reason to have no
     report: it says why.
 
     :raises FileError: the folder of the report can't be written
     """
     run = os.path.basename(before_dir)
     try:
-        before, after = snapshot(before_dir), snapshot(report_dir)
+        before, after = read_snapshot(before_dir), read_snapshot(report_dir)
     except RdmaError as error:
         return Since(run, "", error=str(error))
     found, _paths = _written(before, after, report_dir)
     return Since(run, before.start.started, len(found), tuple(show(found)))
 
 
-def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[Difference], dict[str, str]]:
-    """The differences, and where they were written, by format."""
-    found = differences(before, after)
+def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[RunDifference], dict[str, str]]:
+    """Return the differences, and where they were written, by format."""
+    found = find_differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)
     write_text(paths["html"], difference_html(before.start, after.start, found), report_dir)

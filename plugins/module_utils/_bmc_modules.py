@@ -10,10 +10,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
-from ._check.fleet.bios import Wanted, wanted_of
+from ._check.fleet.bios import Wanted, find_wanted
 from ._model.awx import BMC_ENVIRONMENT as ENVIRONMENT
 from ._model.errors import RdmaError
-from ._model.identity import Claims, identity_of
+from ._model.identity import Claims, make_identity
 from ._observe.redfish.bmc import Bmc, address_of, fingerprint_of
 from ._observe.redfish.trust import Trust
 from ._run.read_bios import PARALLEL
@@ -26,11 +26,11 @@ OF_NODE = ("address", "port", "user", "password", "token", "fingerprint", "syste
 ASSERTED = "asserted"
 
 
-def _secret(name: str) -> dict[str, typing.Any]:
+def _read_secret(name: str) -> dict[str, typing.Any]:
     return {"type": "str", "no_log": True, "fallback": (env_fallback, [ENVIRONMENT[name]])}
 
 
-def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
+def make_bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
     """Options of such a module; their documentation is the fragment linerate.rdma._options.bmcs.
 
     :param seconds: that one BMC has in all
@@ -53,8 +53,8 @@ def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
     return {
         "bmcs": {"type": "list", "elements": "dict", "required": True, "options": of_one},
         "user": {"type": "str", "fallback": (env_fallback, [ENVIRONMENT["user"]])},
-        "password": _secret("password"),
-        "token": _secret("token"),
+        "password": _read_secret("password"),
+        "token": _read_secret("token"),
         "validate_certs": {"type": "bool", "default": True},
         "ca_path": {"type": "path"},
         "seconds": {"type": "float", "default": seconds},
@@ -63,33 +63,33 @@ def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
     }
 
 
-def bmcs_of(module: AnsibleModule) -> list[Bmc]:
-    """The BMCs that a module is asked for.
+def list_bmcs(module: AnsibleModule) -> list[Bmc]:
+    """Return the BMCs that a module is asked for.
 
     :raises RdmaError: one of them can't be asked so
     """
     options = module.params
-    bmcs = [bmc_of(one, options) for one in options["bmcs"]]
+    bmcs = [read_bmc(one, options) for one in options["bmcs"]]
     if len({bmc.node for bmc in bmcs}) < len(bmcs):
         raise RdmaError("bmcs: a node is named twice", "Name each node once")
     return bmcs
 
 
-def claims_of(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
-    """What the nodes of such a module call themselves, as it was told."""
-    told = {one["node"]: identity_of(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
+def read_claims(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
+    """Return the identities of the nodes, as the module got them."""
+    told = {one["node"]: make_identity(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
-def wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
-    """What is wanted of each node: of all, and of it alone.
+def collect_wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
+    """Return the desired settings of each node: those of all, and its own.
 
     :raises RdmaError: no such key, or no such value
     """
-    return {one["node"]: wanted_of({**module.params["wanted"], **one["wanted"]}) for one in module.params["bmcs"]}
+    return {one["node"]: find_wanted({**module.params["wanted"], **one["wanted"]}) for one in module.params["bmcs"]}
 
 
-def trust_of(options: Options) -> Trust:
+def read_trust(options: Options) -> Trust:
     """Whom to believe that it is a BMC.
 
     :raises RdmaError: no authorities in ``ca_path``
@@ -97,8 +97,8 @@ def trust_of(options: Options) -> Trust:
     return Trust(options["validate_certs"], options["ca_path"] or "")
 
 
-def bmc_of(one: Options, options: Options) -> Bmc:
-    """A BMC, and who asks it.
+def read_bmc(one: Options, options: Options) -> Bmc:
+    """Return a BMC, and who asks it.
 
     :param one: what is said of this one
     :param options: what is said of all
@@ -130,8 +130,8 @@ def bmc_of(one: Options, options: Options) -> Bmc:
         raise RdmaError(f"bmcs: {node}: {error.seen}", error.remedy) from None
 
 
-def bmc_of_node(node: str, variables: Options) -> Bmc:
-    """The BMC of a node, as its inventory says.
+def read_bmc_of_node(node: str, variables: Options) -> Bmc:
+    """Return the BMC of a node, as its inventory says.
 
     :param variables: without their prefix; empty ones are as good as none
     :raises RdmaError: it can't be asked so
@@ -146,4 +146,4 @@ def bmc_of_node(node: str, variables: Options) -> Bmc:
             f"Set it to '{ASSERTED}', or leave it out: the BMC is then compared with the node",
         )
     of_all = {name: os.environ.get(variable, "") for name, variable in ENVIRONMENT.items()}
-    return bmc_of({**told, "node": node, "port": int(port)}, of_all)
+    return read_bmc({**told, "node": node, "port": int(port)}, of_all)

@@ -19,7 +19,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
 from ._ansible import INTENT_SPEC
-from ._credentials import Credentials, credentials
+from ._credentials import Credentials, find_credentials
 from ._fact_modules import FACT_SPEC
 from ._model import escape
 from ._observe.apply import Outcome
@@ -46,40 +46,40 @@ except ImportError:
         """Stands for that of urllib3."""
 
 
-def cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
+def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Argument spec with kubernetes.core's authentication options; the doc fragment is _authentication.options."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
-def facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """The same of a module whose answer can become a fact; the doc fragment is linerate.rdma._options.cluster_facts
-    besides."""
-    return cluster_spec(**FACT_SPEC, **options)
+def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
+    """Return the same of a module whose answer can become a fact; the doc fragment is
+    linerate.rdma._options.cluster_facts besides."""
+    return make_cluster_spec(**FACT_SPEC, **options)
 
 
-def pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """The same of a module that works for the intent in pods on the nodes; the doc fragments are
+def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
+    """Return the same of a module that works for the intent in pods on the nodes; the doc fragments are
     linerate.rdma._options.intent and .pods besides."""
     nodes = {"type": "list", "elements": "str"}
-    return facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
+    return make_facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """The API server that the module's options and the environment name, by the rules of kubernetes.core.
+    """Return the API server that the module's options and the environment name, by the rules of kubernetes.core.
 
     :raises ApiError: no configuration, or no answer
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
-    options = options_of(module)
-    found = credentials(options, os.environ)
+    options = select_options(module)
+    found = find_credentials(options, os.environ)
     # Ansible hides what options hold; what the environment holds is as secret
     module.no_log_values.update(found.secrets)
-    return Cluster(client_of(options, found).client)
+    return Cluster(make_client(options, found).client)
 
 
-def options_of(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Those of kubernetes.core's options that the module was given."""
+def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
+    """Return those of kubernetes.core's options that the module was given."""
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
 
@@ -88,8 +88,8 @@ def library() -> str:
     return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
 
-def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:
-    """The client of kubernetes.core; no message holds a secret.
+def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:
+    """Return the client of kubernetes.core; no message holds a secret.
 
     :raises ApiError: no configuration, or no answer
     """
@@ -126,7 +126,8 @@ def end_by_interrupt() -> None:
 
 @contextlib.contextmanager
 def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
-    """A function that appends a line to the file at ``path``; the action plugin shows the lines while the module runs.
+    """Yield a function that appends a line to the file at ``path``; the action plugin shows the lines while the module
+    runs.
 
     Progress is a courtesy: without a path the lines go nowhere.
     """

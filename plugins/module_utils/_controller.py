@@ -16,7 +16,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from . import _cluster
-from ._credentials import credentials
+from ._credentials import find_credentials
 from ._model.controller import ControllerFacts, HelmFacts
 from ._model.intent import Intent
 from ._model.rights_needed import needed
@@ -42,11 +42,11 @@ def look(
     :param helm: its path or name; None where it is not needed
     :param stages: of this invocation that ask the API server
     """
-    seen = ControllerFacts(sys.executable, tuple(stages), helm=helm_of(helm) if helm is not None else None)
+    seen = ControllerFacts(sys.executable, tuple(stages), helm=find_helm(helm) if helm is not None else None)
     version = _cluster.library()
     if not version:
         return seen
-    found = credentials(_cluster.options_of(module), os.environ)
+    found = find_credentials(_cluster.select_options(module), os.environ)
     seen = dataclasses.replace(seen, library=version, where=found.where, named=found.named)
     if not found.named:
         return seen
@@ -72,7 +72,7 @@ def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
 
 
 def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """The answer, if it comes in time.
+    """Return the answer, if it comes in time.
 
     :raises ApiError: it does not
     """
@@ -97,7 +97,7 @@ def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Ans
     return answers[0]
 
 
-def helm_of(binary: str) -> HelmFacts:
+def find_helm(binary: str) -> HelmFacts:
     """Helm's version, in its own words (``v3.19.4+g7cfb6e4``)."""
     path = shutil.which(os.path.expanduser(binary))
     if path is None:

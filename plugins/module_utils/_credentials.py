@@ -79,8 +79,8 @@ class Credentials:
 
     @property
     def bare(self) -> bool:
-        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same
-        credentials."""
+        """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
+        same credentials."""
         several = os.pathsep in _text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
@@ -125,8 +125,8 @@ class Credentials:
             _examine(self.kubeconfig, self.where)
 
 
-def credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
-    """What get_api_client of kubernetes.core will take.
+def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
+    """Return the credentials that get_api_client of kubernetes.core will use.
 
     :param options: of the module; None counts as left out
     """
@@ -145,7 +145,7 @@ def credentials(options: typing.Mapping[str, typing.Any], environment: Environme
 def _kubeconfig(
     options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
 ) -> tuple[typing.Any, str]:
-    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
+    """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
     rdma_kubeconfig, two variables, and the default."""
     if given.get("kubeconfig"):
         return given["kubeconfig"], (
@@ -218,7 +218,7 @@ def shown(path: typing.Any) -> str:
 
 
 def shown_url(url: typing.Any) -> str:
-    """A URL without user and password."""
+    """Return a URL without user and password."""
     scheme, _user, rest = _split(str(url))
     return scheme + rest
 
@@ -232,7 +232,7 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 def _examine(path: str, where: str) -> None:
-    """What a kubeconfig must be before anybody uses it; kubectl takes several, of which one must be there.
+    """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
 
     :raises ApiError: it is none. Its text is not quoted: it holds secrets
     """
@@ -265,8 +265,10 @@ def _examine(path: str, where: str) -> None:
             )
 
 
-def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> dict[str, typing.Any]:
-    """The credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
+def make_kubeconfig(
+    configuration: typing.Any, headers: typing.Mapping[str, str], context: str
+) -> dict[str, typing.Any]:
+    """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
 
     :param configuration: kubernetes.client.Configuration
     :param headers: that the client adds to each request
@@ -281,7 +283,7 @@ def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], 
     if getattr(configuration, "tls_server_name", None):
         cluster["tls-server-name"] = configuration.tls_server_name
     if configuration.proxy and not should_bypass_proxies(configuration.host, no_proxy=configuration.no_proxy or ""):
-        cluster["proxy-url"] = _with_user(configuration.proxy, configuration.proxy_headers or {})
+        cluster["proxy-url"] = _add_user(configuration.proxy, configuration.proxy_headers or {})
     entry = {"name": context, "context": {"cluster": context, "user": context}}
     user = {"name": context, "user": {**_user(configuration), **_impersonated(headers)}}
     return {
@@ -324,7 +326,7 @@ def _impersonated(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
     return found
 
 
-def _with_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
+def _add_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
     kind, _blank, value = headers.get("proxy-authorization", "").partition(" ")
     parts = urllib.parse.urlsplit(proxy)
     if kind != "Basic" or "@" in parts.netloc:

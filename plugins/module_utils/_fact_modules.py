@@ -10,12 +10,12 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ._ansible import run
-from ._folder import ground_of, value_of
-from ._model.errors import RdmaError, unforeseen
+from ._folder import read_ground, read_value
+from ._model.errors import RdmaError, wrap_unforeseen
 from ._model.intent import Intent
 from ._model.load import load
 from ._observe.facts import FactFolder
-from ._plan.observed import Rails, rails
+from ._plan.observed import Rails, list_rails
 
 #: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
 FACT_SPEC: dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}, "fact": {"type": "str"}}
@@ -28,8 +28,8 @@ OBJECT_SPEC: dict[str, typing.Any] = {
 Result = dict[str, typing.Any]
 
 
-def folder_of(module: AnsibleModule) -> typing.Optional[FactFolder]:
-    """The folder that the module keeps its answer in; None where the caller wants all of it."""
+def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
+    """Return the folder that the module keeps its answer in; None where the caller wants all of it."""
     options = module.params
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
@@ -45,7 +45,7 @@ def run_with_fact(
     """
 
     def kept() -> Result:
-        folder = folder_of(module)
+        folder = find_folder(module)
         if folder is None:
             return work()
         try:
@@ -58,7 +58,7 @@ def run_with_fact(
             # a defect, or an answer that nobody foresaw: Ansible shows where it was met, and the stage has an error in
             # place of the fact
             if fact:
-                folder.write(module.params["fact"] or fact, error=str(unforeseen(error, module._name)))
+                folder.write(module.params["fact"] or fact, error=str(wrap_unforeseen(error, module._name)))
             raise
         shown = {"changed", *(["diff"] if module._diff else [])}
         if fact:
@@ -81,36 +81,36 @@ def run_with_fact(
     run(module, kept)
 
 
-def nodes_of(module: AnsibleModule) -> tuple[str, ...]:
-    """The nodes that take part: those that the caller names, else those of the run.
+def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
+    """Return the nodes that take part: those that the caller names, else those of the run.
 
     :raises RdmaError: neither is there
     """
     if module.params["nodes"]:
         return tuple(module.params["nodes"])
-    folder = folder_of(module)
+    folder = find_folder(module)
     if folder is None:
         raise RdmaError("nodes is empty, and facts_dir and run are not given", "Name the nodes in the option nodes")
     return folder.start().nodes
 
 
-def rails_of(module: AnsibleModule, intent: Intent) -> Rails:
-    """Which HCA is on which rail: as the caller says, else by the facts of the run."""
-    folder = folder_of(module)
+def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
+    """Return the rail of each HCA: as the caller gives it, else by the facts of the run."""
+    folder = find_folder(module)
     if module.params["rails"] or folder is None:
         given: Rails = load(Rails, module.params["rails"], "rails")
         return given
-    return rails(intent, ground_of(folder))
+    return list_rails(intent, read_ground(folder))
 
 
-def objects_of(module: AnsibleModule, *parts: str) -> list[Result]:
+def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
 
     :param parts: of the fact: ``hosts``, ``objects``
     """
-    folder, kind = folder_of(module), module.params["objects_from"]
+    folder, kind = find_folder(module), module.params["objects_from"]
     if not kind:
         return list(module.params["objects"])
     if folder is None:
         raise RdmaError("objects_from is given without facts_dir and run", "Give both, or the objects themselves")
-    return [item for part in parts for item in value_of(folder, kind, part)]
+    return [item for part in parts for item in read_value(folder, kind, part)]

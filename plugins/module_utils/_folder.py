@@ -31,15 +31,15 @@ from ._model.intent import Intent
 from ._model.load import load
 from ._observe.facts import FactFolder
 from ._observe.files import FileError
-from ._plan.observed import Observed, observed
+from ._plan.observed import Observed, collect_observed
 
 Data = dict[str, typing.Any]
 
 
-def facts_of(
+def read_facts(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """The data of a stage's ``Facts``, and how many facts it was made of.
+    """Return the data of a stage's ``Facts``, and how many facts it was made of.
 
     :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
     :raises FileError: a file can't be read
@@ -61,8 +61,9 @@ def facts_of(
     return data, tuple(counts)
 
 
-def changes_of(folder: FactFolder, stage: str) -> list[str]:
-    """What the stage made, by its facts, or in check mode what it would make; one line of text each, none twice.
+def list_changes(folder: FactFolder, stage: str) -> list[str]:
+    """Return the changes of the stage, by its facts, or in check mode those that it would make; one line of text each,
+    none twice.
 
     :raises FileError: a file can't be read
     """
@@ -100,9 +101,11 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
     return kinds
 
 
-def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[tuple[str, ...]]:
-    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of
-    the two is not known.
+def find_missing_since(
+    folder: FactFolder, node: str, moment: str, hcas: typing.Any
+) -> typing.Optional[tuple[str, ...]]:
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, in words; None where one
+    of the two is not known.
 
     :param moment: they were kept as ``hcas_<moment>``
     :param hcas: that it has now, as data of the fact ``hcas``
@@ -115,7 +118,7 @@ def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) 
     return missing(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
 
 
-def ground_of(folder: FactFolder) -> Observed:
+def read_ground(folder: FactFolder) -> Observed:
     """HCAs and subnet managers of the nodes that could be asked.
 
     :raises FileError: this run has asked no node at all, so that a plan would be made of nothing
@@ -126,29 +129,29 @@ def ground_of(folder: FactFolder) -> Observed:
         seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
         raise FileError(seen, "Name the nodes in --limit, or leave it out")
     hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
-    return observed(
+    return collect_observed(
         hcas,
-        _subnets(folder),
+        _collect_subnets(folder),
         lambda: load(dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"),
     )
 
 
-def subnets_of(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
+def read_subnets(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
     """Subnet managers alone: HCAs are a hundred times as large.
 
     :raises LoadError: a fact has not the form that this version gives it
     """
-    return observed({}, _subnets(folder)).subnets
+    return collect_observed({}, _collect_subnets(folder)).subnets
 
 
-def _subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
+def _collect_subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
     seen: dict[str, ObservedSubnets] = load(
         dict[str, ObservedSubnets], folder.of_nodes("subnets", folder.start().nodes), "subnets"
     )
     return seen
 
 
-def value_of(folder: FactFolder, kind: str, key: str) -> typing.Any:
+def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
     """One key of a fact about the cluster that must be there.
 
     :raises FileError: this run has none
@@ -166,13 +169,13 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
 
 
 def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
-    """Whether there is such a fact, and its value."""
+    """Return whether there is such a fact, and its value."""
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
-        return True, _of_nodes(folder, start.nodes, source)
+        return True, _read_of_nodes(folder, start.nodes, source)
     if isinstance(source, Chosen):
-        chosen = _names(folder, source.chosen) or ()
+        chosen = _list_names(folder, source.chosen) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
@@ -186,15 +189,16 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, ty
 
 
 def _mapping(folder: FactFolder, kind: str) -> Data:
-    """The value of a fact about the cluster; empty where there is none. Files get edited, and put together by hand."""
+    """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
+    hand."""
     value = folder.value(kind)
     if value is not None and not isinstance(value, dict):
         raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
     return value or {}
 
 
-def _names(folder: FactFolder, kind: str) -> typing.Any:
-    """The nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+def _list_names(folder: FactFolder, kind: str) -> typing.Any:
+    """Return the nodes that a fact about the cluster names, in a list or as keys; None where there is none.
 
     :raises FileError: it has another form
     """
@@ -207,8 +211,8 @@ def _names(folder: FactFolder, kind: str) -> typing.Any:
     return value
 
 
-def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
-    chosen = _names(folder, source.chosen) if source.chosen else None
+def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
+    chosen = _list_names(folder, source.chosen) if source.chosen else None
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)
     if source.key:

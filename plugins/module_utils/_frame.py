@@ -15,22 +15,31 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, may_start
-from ._check.resume import ResumeError, before, check_age, check_facts, check_run, check_stage, kept_kinds, seen_kinds
+from ._check.frame import RawIntent, StageContext, collect_ground, judge_error, judge_stage, may_start
+from ._check.resume import (
+    ResumeError,
+    before,
+    check_age,
+    check_facts,
+    check_run,
+    check_stage,
+    list_kept_kinds,
+    list_seen_kinds,
+)
 from ._check.sources import asks_nodes, looks_again
-from ._folder import changes_of, facts_of, unseen
+from ._folder import list_changes, read_facts, unseen
 from ._model import escape
 from ._model.facts import CLUSTER, Fact, Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
-from ._model.records import CLOSED, OPEN, Record, describe, duration, outcome, passed_over, record_data
+from ._model.records import CLOSED, OPEN, Record, compute_duration, describe, make_record_data, outcome, passed_over
 from ._model.tags import runs
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import FileError
-from ._observe.history import folder_of, kept
+from ._observe.history import find_folder, list_kept
 from ._observe.records import read_head, read_heads, read_records, remove_record, write_record
 from ._report.approval import plan_text
-from ._report.verdict import build, stats
+from ._report.verdict import build, make_stats
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: dict[str, typing.Any] = {
@@ -56,7 +65,7 @@ def new_run() -> str:
 
 
 def records_dir(report_dir: str) -> str:
-    """Where the records of the stages lie."""
+    """Return the folder of the stages' records."""
     return os.path.join(report_dir, "stages")
 
 
@@ -102,14 +111,14 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(
-        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from)
+        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), list_kept_kinds(resume_from)
     )
     return folder
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
-    """The facts on which the run goes on. One that can't be read is named where it is judged by."""
-    for kind in sorted(seen_kinds(resume_from)):
+    """Yield the facts on which the run goes on. One that can't be read is named where it is judged by."""
+    for kind in sorted(list_seen_kinds(resume_from)):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
                 fact = folder.read(kind, node)
@@ -118,19 +127,19 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Whether the stage may start, and what its nodes still have to be asked for.
+    """Return whether the stage may start, and the facts that its nodes still have to give.
 
     :raises FileError: the folder can't be read or written
     """
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
         return _kept(options, folder.run)
-    context, start = _context(options, folder.run, check_mode), folder.start()
-    record = may_start(context, _raw(options), ground_of(start))
+    context, start = _make_context(options, folder.run, check_mode), folder.start()
+    record = may_start(context, _raw(options), collect_ground(start))
     look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
     asks = record is None and (
         bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent)
     )
-    usual = _usual(options, folder.run, check_mode) if record is None else {}
+    usual = _find_usual(options, folder.run, check_mode) if record is None else {}
     return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
 
 
@@ -154,12 +163,12 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
     :raises FileError: the folder can't be read or written
     """
-    context, raw, stage = _context(options, folder.run, check_mode), _raw(options), options["stage"]
+    context, raw, stage = _make_context(options, folder.run, check_mode), _raw(options), options["stage"]
     if options["error"] is not None:
         record = judge_error(context, raw, options["error"])
     else:
-        facts, counts = facts_of(folder, stage)
-        changes = [*options["changes"], *changes_of(folder, stage)]
+        facts, counts = read_facts(folder, stage)
+        changes = [*options["changes"], *list_changes(folder, stage)]
         record = judge_stage(context, raw, facts, changes, counts)
     return _conclude(context, record, folder)
 
@@ -174,7 +183,7 @@ def cut(lines: list[str]) -> list[str]:
 def verdict(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> Data:
-    """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
+    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
     """
@@ -182,14 +191,18 @@ def verdict(
     moment = now()
     record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
     # a result that failed is shown as it is: a job and a cluster have chosen some of these words
-    result = {"gate": record.gate, "lines": describe(record), "findings": escape.data(record_data(record)["judged"])}
+    result = {
+        "gate": record.gate,
+        "lines": describe(record),
+        "findings": escape.data(make_record_data(record)["judged"]),
+    }
     if not gate.open:
         module.fail_json(msg="\n".join(result["lines"]), **result)
     return result
 
 
 def _kept(options: Data, run: str) -> Data:
-    """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
@@ -207,21 +220,25 @@ def _kept(options: Data, run: str) -> Data:
     }
 
 
-def _usual(options: Data, run: str, check_mode: bool) -> Data:
-    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how
-    many these are."""
+def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
+    """Return how long the stage took in the runs that are kept, where it ran to its end: the median of their seconds,
+    and how many these are."""
     report_dir, stage = options["report_dir"], options["stage"]
-    heads = (read_head(records_dir(folder_of(report_dir, name)), stage) for name in kept(report_dir) if name != run)
+    heads = (
+        read_head(records_dir(find_folder(report_dir, name)), stage) for name in list_kept(report_dir) if name != run
+    )
     done = [
-        duration(head) for head in heads if head is not None and head.check_mode is check_mode and head.gate != CLOSED
+        compute_duration(head)
+        for head in heads
+        if head is not None and head.check_mode is check_mode and head.gate != CLOSED
     ]
     seconds = [value for value in done if value is not None]
     return {"usual_seconds": round(statistics.median(seconds), 1), "usual_runs": len(seconds)} if seconds else {}
 
 
-def _context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not
-    run."""
+def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
+    """Return the context of the stage. A record that can't be read counts as none: the report says why, and judges it
+    as not run."""
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
         stage=options["stage"],
@@ -238,8 +255,8 @@ def _raw(options: Data) -> RawIntent:
 
 
 def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what
-    the user asked to change.
+    """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
+    what the user asked to change.
 
     :raises FileError: the record can't be written
     """
@@ -259,7 +276,7 @@ def _conclude(context: StageContext, record: typing.Optional[Record], folder: Fa
 
 
 def _told(record: Record, folder: FactFolder, path: str) -> Data:
-    """What whoever runs after this stage needs of it, in the form in which the report tells it of a run.
+    """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
 
     :param path: of the record, in place of the page that is not there
     """
@@ -268,7 +285,7 @@ def _told(record: Record, folder: FactFolder, path: str) -> Data:
         {},
         record.run,
         record.finished,
-        facts=lambda stage, parts: facts_of(folder, stage, parts)[0],
+        facts=lambda stage, parts: read_facts(folder, stage, parts)[0],
     )
     # the stages that were not run say nothing about this one
     alone = dataclasses.replace(of_run, stages=tuple(stage for stage in of_run.stages if stage.record))
@@ -278,4 +295,4 @@ def _told(record: Record, folder: FactFolder, path: str) -> Data:
         )
     if record.gate != CLOSED or record.closed_by:
         alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe(record)[0]}")
-    return stats(alone, path, plan_text(alone) if record.stage == "network" else "")
+    return make_stats(alone, path, plan_text(alone) if record.stage == "network" else "")

@@ -21,7 +21,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ._cluster import end_by_interrupt, progress
-from ._fact_modules import folder_of
+from ._fact_modules import find_folder
 from ._model.errors import RdmaError
 from ._model.guard import Guard
 from ._model.lease import WAIT, Holder
@@ -124,7 +124,7 @@ def _name(module: AnsibleModule) -> str:
 
 
 def _me(module: AnsibleModule) -> Holder:
-    """Who works: the run, or a module that belongs to none."""
+    """Return the holder: the run, or a module that belongs to none."""
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")
@@ -133,7 +133,7 @@ def _me(module: AnsibleModule) -> Holder:
 
 def _note(module: AnsibleModule) -> str:
     """Path of the note in the run's folder; empty for a module that belongs to no run."""
-    folder = folder_of(module)
+    folder = find_folder(module)
     return os.path.join(folder.report_dir, "lease.json") if folder else ""
 
 

@@ -20,8 +20,8 @@ from ._model.text import cut, folded, plain
 from ._observe.facts import FactFolder
 from ._observe.files import FileError, write_new
 from ._plan.propose.difference import difference
+from ._plan.propose.inputs import ProposalInputs
 from ._plan.propose.propose import propose
-from ._plan.propose.seen import Seen
 from ._render.proposal import render
 
 Data = dict[str, typing.Any]
@@ -42,7 +42,7 @@ def _in_short(reasons: typing.Sequence[str]) -> str:
 
 
 def default_path(inventory_dir: str) -> str:
-    """Where variables of all hosts are, which localhost needs as well.
+    """Return the path of the variables of all hosts, which localhost needs as well.
 
     :param inventory_dir: folder of the inventory; empty where it is in none
     :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file
@@ -63,8 +63,8 @@ def default_path(inventory_dir: str) -> str:
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
-def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
-    """What a run saw, as far as it saw it.
+def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
+    """Return the facts of a run, as far as it has them.
 
     :param namespace: of the pods, where the user has said so
     :raises FileError: this run has looked at no node
@@ -95,7 +95,7 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
-    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
+    return ProposalInputs(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
 
 
 def propose_intent(
@@ -118,7 +118,7 @@ def propose_intent(
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
-    seen = seen_of(folder, namespace)
+    seen = collect_inputs(folder, namespace)
     proposal = propose(seen)
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:

@@ -10,7 +10,7 @@ import platform
 import typing
 
 from ._check.ids import PAGES
-from ._folder import facts_of
+from ._folder import read_facts
 from ._model.facts import RunStart
 from ._model.link_errors import EarlierErrors
 from ._model.records import Record
@@ -24,7 +24,7 @@ from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.metrics import render_metrics
 from ._report.page import render_html
-from ._report.verdict import Report, Since, build, stats, times, verdict_line
+from ._report.verdict import Report, Since, build, list_times, make_stats, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}
 
@@ -37,7 +37,7 @@ def report_of(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
 ) -> Report:
-    """The report of a run, before it has a format.
+    """Return the report of a run, before it has a format.
 
     :param facts: folder and run that the figures are of
     :param records: by stage, of whatever run
@@ -47,17 +47,24 @@ def report_of(
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
     report = build(
-        records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes
+        records,
+        unreadable,
+        facts.run,
+        now(),
+        versions,
+        lambda stage, parts: read_facts(facts, stage, parts)[0],
+        resumes,
     )
     return (
-        dataclasses.replace(report, about=_about(facts, start))
+        dataclasses.replace(report, about=_describe_scope(facts, start))
         if start is not None and start.run == facts.run
         else report
     )
 
 
-def _about(facts: FactFolder, start: RunStart) -> Data:
-    """What the run looked at, for the head of the report. The intent is as its user wrote it, which may be anything."""
+def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
+    """Return the scope of the run, for the head of the report. The intent is as its user wrote it, which may be
+    anything."""
     fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
     names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
     about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
@@ -107,8 +114,8 @@ def publish(
         "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
-        "stats": stats(report, paths["html"], plan_text(report)),
-        "times": times(report),
+        "stats": make_stats(report, paths["html"], plan_text(report)),
+        "times": list_times(report),
         "counts": report.counts,
         "changes": list(report.changes),
         "paths": paths,

@@ -68,7 +68,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed
@@ -89,7 +89,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     install = {"type": "str", "choices": ["none", "auto", "helm", "olm"], "default": "none"}
-    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC, install=install), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=make_facts_spec(**INTENT_SPEC, install=install), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "access")
 
 

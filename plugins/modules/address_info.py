@@ -76,7 +76,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
@@ -94,7 +94,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     ranges = {"type": "list", "elements": "str", "default": []}
-    module = AnsibleModule(argument_spec=facts_spec(ranges=ranges), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=make_facts_spec(ranges=ranges), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "addresses")
 
 

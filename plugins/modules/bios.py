@@ -136,11 +136,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
-    bmc_spec,
-    bmcs_of,
-    claims_of,
-    trust_of,
-    wanted_by_node,
+    collect_wanted_by_node,
+    list_bmcs,
+    make_bmc_spec,
+    read_claims,
+    read_trust,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
@@ -151,7 +151,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import
 Result = dict[str, typing.Any]
 
 
-def result_of(node: str, outcome: typing.Union[BiosChange, BmcError]) -> Result:
+def make_result(node: str, outcome: typing.Union[BiosChange, BmcError]) -> Result:
     if isinstance(outcome, BmcError):
         return {"node": node, **to_data(BiosChange()), "changed": False, "error": str(outcome), "cause": outcome.cause}
     return {"node": node, **to_data(outcome), "changed": bool(outcome.writes), "error": "", "cause": ""}
@@ -163,10 +163,12 @@ def diff_of(one: Result) -> Result:
 
 
 def work(module: AnsibleModule) -> Result:
-    options, bmcs, wanted = module.params, bmcs_of(module), wanted_by_node(module)
-    may = May(claims_of(module, bmcs), Guard.unfenced(options["seconds"]))
-    outcomes = set_all(bmcs, wanted, trust_of(options), may, module.check_mode, options["parallel"], options["seconds"])
-    by_node = {bmc.node: result_of(bmc.node, outcome) for bmc, outcome in outcomes}
+    options, bmcs, wanted = module.params, list_bmcs(module), collect_wanted_by_node(module)
+    may = May(read_claims(module, bmcs), Guard.unfenced(options["seconds"]))
+    outcomes = set_all(
+        bmcs, wanted, read_trust(options), may, module.check_mode, options["parallel"], options["seconds"]
+    )
+    by_node = {bmc.node: make_result(bmc.node, outcome) for bmc, outcome in outcomes}
     found = [by_node[bmc.node] for bmc in bmcs]
     result: Result = {
         "changed": any(one["changed"] for one in found),
@@ -183,7 +185,7 @@ def work(module: AnsibleModule) -> Result:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=bmc_spec(SECONDS, wanted={"type": "dict", "default": {}}), supports_check_mode=True
+        argument_spec=make_bmc_spec(SECONDS, wanted={"type": "dict", "default": {}}), supports_check_mode=True
     )
     run(module, lambda: work(module))
 

@@ -194,32 +194,32 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
-    bmc_spec,
-    bmcs_of,
-    claims_of,
-    trust_of,
-    wanted_by_node,
+    collect_wanted_by_node,
+    list_bmcs,
+    make_bmc_spec,
+    read_claims,
+    read_trust,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, Asked, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, BiosQuery, read
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    options, folder = module.params, folder_of(module)
-    bmcs, wanted = bmcs_of(module), wanted_by_node(module)
+    options, folder = module.params, find_folder(module)
+    bmcs, wanted = list_bmcs(module), collect_wanted_by_node(module)
     counts = dict.fromkeys(STATES, 0)
     shown: dict[str, typing.Any] = {}
     unanswered = 0
     keys = tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values()))
-    asked = Asked(keys, options["seconds"], claims_of(module, bmcs))
-    for bmc, outcome in read(bmcs, trust_of(options), asked, options["parallel"]):
+    asked = BiosQuery(keys, options["seconds"], read_claims(module, bmcs))
+    for bmc, outcome in read(bmcs, read_trust(options), asked, options["parallel"]):
         error = outcome if isinstance(outcome, BmcError) else None
         bios = None if isinstance(outcome, BmcError) else outcome
-        judged = states(bios, wanted[bmc.node]) if bios else ()
+        judged = list_states(bios, wanted[bmc.node]) if bios else ()
         unanswered += error is not None
         for one in judged:
             counts[one.state] += 1
@@ -238,7 +238,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=bmc_spec(
+        argument_spec=make_bmc_spec(
             SECONDS,
             keys={"type": "list", "elements": "str", "choices": list(KEYS), "default": list(KEYS), "no_log": False},
             wanted={"type": "dict", "default": {}},

@@ -85,15 +85,17 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import definitions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import read_definitions
 
 
 def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    chart = Chart(options["chart"], options["version"], options["namespace"], options["release"], options["repository"])
+    chart = OperatorChart(
+        options["chart"], options["version"], options["namespace"], options["release"], options["repository"]
+    )
     return {
         "definitions": list(
-            definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
+            read_definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
         )
     }
 

@@ -92,7 +92,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, assure, release, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
@@ -117,7 +117,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=make_cluster_spec(
             state={"type": "str", "choices": ["held", "confirmed", "released"], "default": "held"},
             seconds={"type": "int", "default": 600},
             facts_dir={"type": "path", "required": True},

@@ -69,14 +69,14 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import cluster_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_cluster_policy
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -85,7 +85,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
     held = intent.disruption == "none"
     with working(module, connect(module)) as lease:
-        seen = enable_rdma(lease.cluster, cluster_policy, module.check_mode or held)
+        seen = enable_rdma(lease.cluster, render_cluster_policy, module.check_mode or held)
     if seen.changed and held:
         seen = ClusterPolicies(
             seen.names,
@@ -97,7 +97,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=facts_spec(**LEASE_SPEC, cluster={"type": "raw"}), supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=make_facts_spec(**LEASE_SPEC, cluster={"type": "raw"}), supports_check_mode=True
+    )
     run_with_fact(module, lambda: work(module), "cluster_policy")
 
 

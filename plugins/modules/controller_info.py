@@ -99,7 +99,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import asking
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._controller import look
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
@@ -107,7 +107,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 
-def intent_of(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Intent]:
+def load_intent(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Intent]:
     try:
         return parse_intent(options["fabrics"], None, options["cluster"])
     except IntentError:
@@ -118,12 +118,12 @@ def intent_of(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Inten
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     stages = asking(options["in_site"], options["run_tags"], options["skip_tags"])
-    return {"controller": to_data(look(module, intent_of(options), options["helm_binary"], stages))}
+    return {"controller": to_data(look(module, load_intent(options), options["helm_binary"], stages))}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             fabrics={"type": "raw"},
             cluster={"type": "raw"},
             in_site={"type": "bool", "default": False},

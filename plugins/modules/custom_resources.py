@@ -226,15 +226,15 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, get_objects, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
     Outcome,
     Removal,
     apply_all,
-    leftovers,
+    find_leftovers,
     remove_all,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
@@ -271,8 +271,8 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Whether the module changes what runs prove. Jobs and their NIC maps are no run's: whoever submits one waits for
-    none, and needs no right to the Lease."""
+    """Return whether the module changes what runs prove. Jobs and their NIC maps belong to no run: submitting one waits
+    for no run, and needs no right to the Lease."""
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 
 
@@ -291,7 +291,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted"
         )
     present = options["state"] == "present"
-    wanted = [(item["fabric"], item["object"]) for item in objects_of(module, "hosts", "objects")] if present else []
+    wanted = [(item["fabric"], item["object"]) for item in get_objects(module, "hosts", "objects")] if present else []
     kinds = [str(definition.get("kind")) for _fabric, definition in wanted] if present else options["kinds"]
     if not is_of_runs(module, kinds):
         return change(module, cluster, wanted)
@@ -306,7 +306,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(
-                leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
+                find_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
             )
     elif options["kinds"] == [ADMISSION]:
         outcomes = take_back(cluster, options["namespaces"], module.check_mode)
@@ -337,7 +337,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},

@@ -200,7 +200,7 @@ def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     names = [PortName(item["device"], item["port"]) for item in params["ports"]]
     return {
         "topology": to_data(
-            subnet.read_fabrics(names, subnet.Limits(params["timeout"], params["activity"], params["errors"]))
+            subnet.read_fabrics(names, subnet.SubnetLimits(params["timeout"], params["activity"], params["errors"]))
         )
     }
 

@@ -201,31 +201,35 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_dump
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, job_needs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, secrets_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, list_secrets
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import look_at_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import logins
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import parse_logins
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls as listed
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
-from ansible_collections.linerate.rdma.plugins.module_utils._run.ask_mirror import ask_mirror, elsewhere, on_the_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._run.check_mirror import (
+    ask_mirror,
+    elsewhere,
+    on_the_mirror,
+)
 
 
-def logins_of(module: AnsibleModule) -> Logins:
+def read_logins(module: AnsibleModule) -> Logins:
     """:raises RdmaError: the file cannot be read. No message holds a part of it"""
     path = module.params["registry_auth_file"]
     if not path:
         return {}
     try:
         with open(path, encoding="utf-8") as stream:
-            known = logins(stream.read())
+            known = parse_logins(stream.read())
     except (OSError, UnicodeDecodeError) as error:
         raise RdmaError(
             f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}",
@@ -233,7 +237,7 @@ def logins_of(module: AnsibleModule) -> Logins:
         ) from None
     except RdmaError as error:
         raise RdmaError(f"{path}: {error.seen}", "Make it with: skopeo login --authfile FILE REGISTRY") from None
-    module.no_log_values.update(secrets_of(known))
+    module.no_log_values.update(list_secrets(known))
     return known
 
 
@@ -259,7 +263,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         olm, kubernetes = by_olm(cluster), kubernetes or cluster.version()
     # what a package pulls its catalog alone knows, and the module olm says what the catalog lacks
     none = not options["operators"] or (olm and asks)
-    wishes = plan.wishes(
+    wishes = plan.collect_requests(
         options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"]
     )
     if olm and not asks and not options["openshift_version"]:
@@ -268,13 +272,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             "Give it: -e operators_openshift_version=4.20",
         )
     needs, helm = job_needs(job) if job else None, options["helm_binary"]
-    charts = {} if olm else listed.charts(intent, needs, wishes)
+    charts = {} if olm else listed.collect_charts(intent, needs, wishes)
     charts = on_the_mirror(charts, mirror) if asks else charts
     seen = look_at_charts(helm, charts, kubernetes)
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
-    pulls = listed.pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
+    pulls = listed.collect_pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
     copied = render.to_copy(pulls, mirror)
-    contents = {render.OC_MIRROR: render.image_set(copied), render.SKOPEO: render.sync(copied)}
+    contents = {render.OC_MIRROR: render.render_image_set(copied), render.SKOPEO: render.sync(copied)}
     heads = render.heads(copied, mirror)
     files = {
         name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}"
@@ -290,14 +294,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return answer
     unchanged = elsewhere(helm, charts, seen, mirror, kubernetes)
     facts = ask_mirror(
-        pulls, mirror, logins_of(module), options["registry_ca"] or "", options["registry_seconds"], unchanged
+        pulls, mirror, read_logins(module), options["registry_ca"] or "", options["registry_seconds"], unchanged
     )
     return {**answer, "mirror": to_data(facts), "complete": facts.complete}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **INTENT_SPEC,
             job={"type": "raw"},
             images={"type": "dict", "default": {}},

@@ -96,9 +96,9 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint, objects_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
@@ -109,7 +109,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import
     observe,
     observe_stack,
     read_job,
-    runtimes,
+    read_runtimes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
@@ -140,23 +140,23 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         resources = list(read_job(cluster, options["kind"], options["namespace"], options["name"]))
     else:
         resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
-    jobs = jobs_of(resources)
+    jobs = list_jobs(resources)
     world: typing.Optional[JobSurroundings] = None
     findings: tuple[Finding, ...] = ()
     if cluster is not None:
-        resources += runtimes(cluster, jobs)
+        resources += read_runtimes(cluster, jobs)
         namespaces = set(filter(None, map(namespace_of, jobs)))
         running = [(options["namespace"], options["name"])] if options["name"] else []
         # of a job whose namespace is refused, lint says so
         seen = {name: item.value for name, item in answers.items() if item.value is not None}
-        world = observe(cluster, namespaces, running, seen, objects_of(jobs, resources))
+        world = observe(cluster, namespaces, running, seen, list_objects(jobs, resources))
         findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
     return verdict(module, "job", (*lint(jobs, resources, world), *findings), waivers)
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=make_cluster_spec(
             path={"type": "path"},
             objects={"type": "list", "elements": "dict"},
             kind={"type": "str", "choices": KINDS},

@@ -59,7 +59,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
@@ -76,7 +76,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             namespace={"type": "str", "required": True},
             label_selectors={"type": "list", "elements": "str", "default": []},
         ),

@@ -131,11 +131,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
     OBJECT_SPEC,
-    folder_of,
-    objects_of,
+    find_folder,
+    get_objects,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
@@ -143,13 +143,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import H
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import PoolRoller
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    configs = [item["object"] for item in objects_of(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
+    configs = [item["object"] for item in get_objects(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
     answer = {
         "changed": False,
         "paused": [],
@@ -161,12 +161,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if options["state"] != "released" and not configs:
         return answer
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
-        nodes = folder.start().nodes if (folder := folder_of(module)) else ()
+        nodes = folder.start().nodes if (folder := find_folder(module)) else ()
         # the roll reboots nodes that the API server may run on, and that may be its only one
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        roller = Roller(cluster, time.monotonic, time.sleep, say, Gate(cluster, intent, nodes, say))
+        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, PoolGate(cluster, intent, nodes, say))
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {
@@ -192,7 +192,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             state={"type": "str", "choices": ["prepared", "removed", "released"], "required": True},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},

@@ -99,13 +99,13 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, make_pods_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import list_nodes, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
 
 
@@ -119,11 +119,11 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         sweep(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
         place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
         with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
-            task = Task(
+            task = MemlockTask(
                 seats.fabrics,
                 intent.cluster,
                 memlock,
-                nodes_of(module),
+                list_nodes(module),
                 options["pod_seconds"],
                 held.run,
                 seats.refused,
@@ -133,7 +133,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     end_by_interrupt()
-    module = AnsibleModule(argument_spec=pods_spec(**LEASE_SPEC), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=make_pods_spec(**LEASE_SPEC), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "memlock")
 
 

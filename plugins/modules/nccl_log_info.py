@@ -326,7 +326,7 @@ def main() -> None:
     paths, text = module.params["paths"], module.params["text"]
 
     def work() -> dict[str, typing.Any]:
-        reader = nccl_tests.Reader()
+        reader = nccl_tests.NcclTestsReader()
         files = [("text", io.StringIO(text, newline="\n"))] if paths is None else read_files(paths)
         log = nccl_log.parse_files((name, reader.watch(lines)) for name, lines in files)
         return {"log": to_data(log), "tests": to_data(judge_tests(log, reader.runs()))}

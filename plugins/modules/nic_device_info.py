@@ -96,8 +96,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, NicDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -106,7 +106,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics i
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    folder = folder_of(module) if module.params["planned"] else None
+    folder = find_folder(module) if module.params["planned"] else None
     given = (folder.value(FIRMWARE_PLAN) or {}).get("wanted") or {} if folder is not None else module.params["wanted"]
     wanted = load(dict[str, dict[str, typing.Any]], given, "wanted")
     try:
@@ -124,7 +124,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def main() -> None:
-    spec = facts_spec(
+    spec = make_facts_spec(
         wanted={"type": "dict", "default": {}},
         planned={"type": "bool", "default": False},
         wait_seconds={"type": "int", "default": 3600},

@@ -123,7 +123,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import Outcome, set_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import FirmwareOutcome, set_firmware
 
 Result = dict[str, typing.Any]
 
@@ -161,7 +161,7 @@ def _texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in settings.items()}
 
 
-def _diff(outcome: Outcome) -> Result:
+def _diff(outcome: FirmwareOutcome) -> Result:
     """Lines of what is set in each HCA, before and after."""
     sides = {"before": "", "after": ""}
     for change in outcome.changes:

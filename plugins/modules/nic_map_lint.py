@@ -92,8 +92,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import ground_of, lint
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import collect_inputs, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
@@ -101,7 +101,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map, text_of
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -119,13 +119,16 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if text is None:
         text = text_of(connect(module).get("ConfigMap", options["namespace"], options["name"]))
     return verdict(
-        module, "nic_map", lint(options["name"] or "NIC map", nic_map(text), ground_of(fabric, hcas, subnets)), waivers
+        module,
+        "nic_map",
+        lint(options["name"] or "NIC map", parse_nic_map(text), collect_inputs(fabric, hcas, subnets)),
+        waivers,
     )
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=make_cluster_spec(
             text={"type": "str"},
             name={"type": "str"},
             namespace={"type": "str", "default": "default"},

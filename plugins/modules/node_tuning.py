@@ -97,33 +97,45 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    connect,
+    difference,
+    make_facts_spec,
+    progress,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, list_nodes, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import TuningSet
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
+    collect_kernel_settings,
+    collect_settings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    wanted, outcomes, look = settings(intent), typing.cast(tuple[Outcome, ...], ()), typing.cast(tuple[str, ...], ())
+    wanted, outcomes, look = (
+        collect_settings(intent),
+        typing.cast(tuple[Outcome, ...], ()),
+        typing.cast(tuple[str, ...], ()),
+    )
     found, plain = TuningSet("nothing"), typing.cast(list[str], [])
-    folder = folder_of(module)
+    folder = find_folder(module)
     if wanted.rows:
-        nodes, cluster = nodes_of(module), connect(module)
+        nodes, cluster = list_nodes(module), connect(module)
         try:
             with working(module, cluster) as held, progress(options["progress_file"]) as say:
                 setter = TuningSetter(held.cluster, intent, nodes, time.monotonic, time.sleep, say)
                 found, outcomes, look = setter.run(wanted, module.check_mode, options["wait_seconds"])
         except RdmaError as error:
             found = TuningSet("tuned", refusal=error.seen, remedy=error.remedy)
-        if found.way == "kernel_settings" and kernel_settings(wanted):
+        if found.way == "kernel_settings" and collect_kernel_settings(wanted):
             by_pods = folder.start().by_pods if folder else ()
             plain = [name for name in nodes if name not in by_pods]
     if folder:
@@ -135,7 +147,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             fabrics={"type": "raw", "required": True},
             cluster={"type": "raw"},

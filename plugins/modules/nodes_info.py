@@ -137,8 +137,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, Observer, ObserversFacts
@@ -149,7 +149,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import
     LEFT_ARGUMENTS,
     NEIGHBOURS,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, ObserveRequest, look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 
 
@@ -164,7 +164,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     kinds, roots, netdevs, arguments = (
         tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments")
     )
-    asked = Asked(
+    asked = ObserveRequest(
         kinds,
         roots,
         netdevs,
@@ -174,13 +174,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         arguments,
         options["beside_infiniband"],
     )
-    namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
+    namespace, observers = ("", ()) if chosen == set() else _read_observers(folder, chosen)
     unanswered: dict[str, bool] = {}
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
-        """Look at the nodes that lack something, at first at all of them, and return those that lack something
-        still."""
+        """Look at the nodes that lack something, at first at all of them, and return those that still do."""
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, options["parallel"]) if todo else ():
             for kind, one in shown.items():
@@ -216,15 +215,16 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Whether a node lacks something that it had; so does one whose answer has another form, which is no matter of the
-    others."""
+    """Return whether a node lacks something that it had. So does one whose answer has another form."""
     try:
-        return bool(missing_since(folder, node, since, hcas))
+        return bool(find_missing_since(folder, node, since, hcas))
     except RdmaError:
         return True
 
 
-def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]]) -> tuple[str, tuple[Observer, ...]]:
+def _read_observers(
+    folder: FactFolder, chosen: typing.Optional[typing.Container[str]]
+) -> tuple[str, tuple[Observer, ...]]:
     """Their namespace, and those of the nodes that are chosen, or all."""
     fact = folder.value("observers")
     if fact is None:
@@ -239,7 +239,7 @@ def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=make_cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
             kinds={

@@ -181,8 +181,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    connect,
+    difference,
+    make_facts_spec,
+    progress,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -204,7 +209,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.observers impor
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     """What is asked for. Modules beside the run belong to none, and so do observers that are to stay."""
-    options, folder, openshift = module.params, folder_of(module), cluster.serves(OPENSHIFT_GROUP)
+    options, folder, openshift = module.params, find_folder(module), cluster.serves(OPENSHIFT_GROUP)
     image = (
         on_mirror(options["image"], mirror_of(options["mirror"])) if options["image"] else own_image(cluster, openshift)
     )
@@ -264,7 +269,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             namespace={"type": "str", "default": NAMESPACE},

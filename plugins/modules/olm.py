@@ -206,7 +206,12 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    connect,
+    difference,
+    make_facts_spec,
+    progress,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -262,7 +267,7 @@ def describe(outcome: Outcome) -> str:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent", "shown"], "default": "present"},
             operators={"type": "list", "elements": "dict", "default": [], "options": OPERATOR_SPEC},

@@ -223,14 +223,14 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
-    Chart,
+    OperatorChart,
     OperatorsSeen,
     UntrustedNamespace,
     job_needs,
@@ -238,15 +238,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine, find_absent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, list_examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
-    chart_on_mirror,
-    merged,
-    values_on_mirror,
+    collect_values_on_mirror,
+    merge,
+    place_chart_on_mirror,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import render_configuration
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
 #: lists that the role goes through
@@ -255,20 +255,20 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
-    chart = chart_on_mirror(
-        Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
+    chart = place_chart_on_mirror(
+        OperatorChart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
     )
-    images = values_on_mirror(default_values(helm, chart), mirror)
+    images = collect_values_on_mirror(default_values(helm, chart), mirror)
     return dataclasses.replace(
-        release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values)
+        release, chart=chart.reference, repository=chart.repository, values=merge(images, release.values)
     )
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    options, folder = module.params, folder_of(module)
+    options, folder = module.params, find_folder(module)
     intent, wishes = (
         parse_intent(options["fabrics"], None, options["cluster"]),
-        plan.wishes(options["charts"], options["packages"], options["leave"]),
+        plan.collect_requests(options["charts"], options["packages"], options["leave"]),
     )
     job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
@@ -283,7 +283,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     seen = look()
     if options["install"]:
         places = {
-            release.operator: (release.namespace, release.release) for release in plan.releases(intent, seen, wishes)
+            release.operator: (release.namespace, release.release)
+            for release in plan.list_releases(intent, seen, wishes)
         }
         absent = find_absent(cluster, [namespace for namespace, _release in places.values()])
         untrusted = examine(cluster, places, options["trusted_namespaces"], options["namespaces_made"])
@@ -291,20 +292,20 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if options["wait_seconds"] and not module.check_mode:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
-    releases = plan.releases(intent, seen, wishes)
+    releases = plan.list_releases(intent, seen, wishes)
     if intent.cluster.mirror:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
     lacking = plan.unconfigured(intent, seen, wishes)
     made = [
-        configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ())))
+        render_configuration(item, where, intent, job, list_examples(cluster, item, seen.packages.get(item.name, ())))
         for item, where in lacking
     ]
     return {
-        "table": list(plan.table(intent, seen, nodes)),
+        "table": list(plan.list_rows(intent, seen, nodes)),
         "releases": to_data(releases),
-        "namespaces": [{"fabric": "", "object": item} for item in plan.namespaces(releases)],
-        "packages": list(plan.packages(intent, seen, wishes)),
+        "namespaces": [{"fabric": "", "object": item} for item in plan.list_namespaces(releases)],
+        "packages": list(plan.list_packages(intent, seen, wishes)),
         "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
         "untrusted": sorted(untrusted),
         "absent": list(absent),
@@ -314,7 +315,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **INTENT_SPEC,
             **LEASE_SPEC,
             job={"type": "raw"},

@@ -162,21 +162,25 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import NOTHING, Facts, sound
-from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
+    NOTHING,
+    Facts,
+    keep_valid_results,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
     connect,
     end_by_interrupt,
-    pods_spec,
+    make_pods_spec,
     progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
-    folder_of,
-    nodes_of,
-    rails_of,
+    find_folder,
+    find_rails,
+    list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -196,23 +200,23 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
     return {
         "changed": bool(changes),
         "bandwidth": to_data(facts),
-        "fabrics": to_data(bandwidths(figures or facts)),
+        "fabrics": to_data(list_bandwidths(figures or facts)),
         "changes": changes,
     }
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """What is known of the links of the HCAs, where there is a folder of facts."""
-    folder = folder_of(module)
+    """Return the facts about the links of the HCAs, where there is a folder of facts."""
+    folder = find_folder(module)
     if folder is None:
         return NOTHING
-    data, _counts = facts_of(folder, "bandwidth", ("nodes", "hcas", "subnets", "topologies", "neighbours"))
+    data, _counts = read_facts(folder, "bandwidth", ("nodes", "hcas", "subnets", "topologies", "neighbours"))
     seen: Facts = load(Facts, data, "facts")
     return seen
 
 
-def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Those of the run; None where it has none, or could start none: pods are measured all the same."""
+def _read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
+    """Return those of the run; None where it has none, or could start none: pods are measured all the same."""
     try:
         fact = folder.value("observers") if folder is not None else None
     except FileError:
@@ -232,8 +236,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     plan = Plan(
         intent.fabrics,
         intent.cluster,
-        nodes_of(module),
-        rails_of(module, intent),
+        list_nodes(module),
+        find_rails(module, intent),
         options["parallel"],
         options["pod_seconds"],
     )
@@ -242,10 +246,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    seen, folder = _seen(module), folder_of(module)
+    seen, folder = _seen(module), find_folder(module)
     # before it measures: what can't be read then costs no measurement
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
-    observers = _observers(folder)
+    observers = _read_observers(folder)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         swept = sweep(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
@@ -253,13 +257,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = BandwidthRun(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
-    return {**answer(facts, sound(intent.fabrics, facts, seen)), **before}
+    return {**answer(facts, keep_valid_results(intent.fabrics, facts, seen)), **before}
 
 
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
-        argument_spec=pods_spec(
+        argument_spec=make_pods_spec(
             **LEASE_SPEC,
             rails={"type": "dict", "default": {}},
             parallel={"type": "int", "default": 512},

@@ -122,16 +122,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.w
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
     connect,
     end_by_interrupt,
-    pods_spec,
+    make_pods_spec,
     progress,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
-    folder_of,
-    nodes_of,
-    rails_of,
+    find_folder,
+    find_rails,
+    list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -168,10 +168,12 @@ def _wanted(intent: Intent) -> tuple[Collectives, Fabric]:
 
 def _seen(module: AnsibleModule) -> Facts:
     """Return the rates of the rails and the places of the nodes; nothing where there is no folder of facts."""
-    folder = folder_of(module)
+    folder = find_folder(module)
     if folder is None:
         return Facts()
-    data, _counts = facts_of(folder, "collectives", ("nodes", "bandwidth", "hcas", "subnets", "topologies", "tunings"))
+    data, _counts = read_facts(
+        folder, "collectives", ("nodes", "bandwidth", "hcas", "subnets", "topologies", "tunings")
+    )
     seen: Facts = load(Facts, data, "facts")
     return seen
 
@@ -182,7 +184,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     wanted, fabric = _wanted(intent)
     plan = Plan(
-        (fabric,), intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"]
+        (fabric,), intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
     )
     if module.check_mode:
         return answer(unstarted(plan, NOT_CHECKED))
@@ -202,7 +204,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
-        argument_spec=pods_spec(
+        argument_spec=make_pods_spec(
             **LEASE_SPEC,
             rails={"type": "dict", "default": {}},
             progress_file={"type": "path"},

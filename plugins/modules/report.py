@@ -157,11 +157,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import since
+from ansible_collections.linerate.rdma.plugins.module_utils._again import compare_with_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import PAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier_errors import earlier_errors
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier_errors import read_earlier_errors
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import before, keep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
@@ -174,8 +174,8 @@ def write_report(params: dict[str, typing.Any], ansible_version: str) -> dict[st
     records, unreadable = read_records(records_dir(folder))
     facts = FactFolder(folder, params["run"] or newest(records))
     earlier = before(folder, facts.run) if params["keep"] else None
-    compared = since(earlier, folder) if earlier else None
-    errors = earlier_errors(folder, facts.run) if params["keep"] else None
+    compared = compare_with_kept(earlier, folder) if earlier else None
+    errors = read_earlier_errors(folder, facts.run) if params["keep"] else None
     answer = publish(
         facts,
         folder,

@@ -14,8 +14,8 @@ author:
 description:
   - Begins a run, such as a teardown. Facts always belong to a run.
   - Writes the nodes that take part (the inventory group C(rdma_nodes)) and the intent to C(run.json) in O(report_dir).
-  - First shows the source of the kubeconfig, its context, and the API server. It does not show secrets, and does not
-    fail if the kubeconfig cannot be read.
+  - It first shows to which cluster it leads, with the kubeconfig and who named it, its context, and the API server. It
+    does not show secrets, and does not fail if the kubeconfig cannot be read.
   - The stages use M(linerate.rdma.stage_begin) instead. Runs on the controller.
 options:
   report_dir:

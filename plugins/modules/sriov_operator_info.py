@@ -189,19 +189,19 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import add_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.images import observe as observe_images
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import kept_release, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    options, cluster, folder = module.params, connect(module), folder_of(module)
+    options, cluster, folder = module.params, connect(module), find_folder(module)
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
     selector = {key: str(value) for key, value in options["node_selector"].items()}
     if module.check_mode or not options["wait_seconds"]:
@@ -211,7 +211,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
-    seen = with_discovery(cluster, facts, selector, nodes)
+    seen = add_discovery(cluster, facts, selector, nodes)
     answer = {
         "operators": to_data(seen),
         "namespace": seen.namespace,
@@ -229,7 +229,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             namespace={"type": "str"},
             nodes={"type": "list", "elements": "str", "default": []},

@@ -113,14 +113,14 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
     lines,
+    make_untouched_plan,
     refusal,
-    untouched,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
     OBJECT_SPEC,
-    nodes_of,
-    objects_of,
+    get_objects,
+    list_nodes,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
@@ -128,20 +128,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import RenderedObjects, read_plan
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    nodes = nodes_of(module)
+    nodes = list_nodes(module)
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
-    objects = [item["object"] for item in objects_of(module, "hosts", "objects")]
-    rendered = Rendered(
+    objects = [item["object"] for item in get_objects(module, "hosts", "objects")]
+    rendered = RenderedObjects(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
     )
-    if rendered == Rendered():
-        planned = untouched(nodes)
+    if rendered == RenderedObjects():
+        planned = make_untouched_plan(nodes)
     else:
         cluster = connect(module)
         planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent)
@@ -151,7 +151,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},
             nodes={"type": "list", "elements": "str"},

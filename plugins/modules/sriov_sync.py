@@ -167,20 +167,20 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import value_of
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_value
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import list_targets
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
     IN_NAMESPACE,
     SELECTORS,
-    kinds_of,
+    list_kinds,
     look,
     only_of,
     wait,
@@ -201,29 +201,29 @@ TARGET = {
 }
 
 
-def targets_of(module: AnsibleModule) -> tuple[Target, ...]:
-    """Those that the caller names, else those of the intent, by what became of its objects."""
-    options, folder = module.params, folder_of(module)
+def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
+    """Return those that the caller names, else those of the intent, by what became of its objects."""
+    options, folder = module.params, find_folder(module)
     if options["targets"] is not None or folder is None:
         given: tuple[Target, ...] = load(tuple[Target, ...], options["targets"] or [], "targets")
         return given
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    applied = load(tuple[AppliedObject, ...], value_of(folder, options["applied"], "applied"), "applied")
-    return targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
+    applied = load(tuple[AppliedObject, ...], read_value(folder, options["applied"], "applied"), "applied")
+    return list_targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
 
 
 def rolled(module: AnsibleModule) -> bool:
-    """Whether this run has rolled nodes just before."""
-    folder = folder_of(module)
+    """Return whether this run has rolled nodes just before."""
+    folder = find_folder(module)
     if folder is None or not folder.has("rolls"):
         return False
-    rolls: tuple[Roll, ...] = load(tuple[Roll, ...], value_of(folder, "rolls", "rolls"), "rolls")
+    rolls: tuple[Roll, ...] = load(tuple[Roll, ...], read_value(folder, "rolls", "rolls"), "rolls")
     return any(roll.rolls for roll in rolls)
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    targets = targets_of(module)
+    targets = find_targets(module)
     cluster, release = connect(module), options["state"] == "absent"
     namespaces = dict.fromkeys(IN_NAMESPACE, namespace_of_operator(cluster, options["namespace"]))
     if module.check_mode:
@@ -232,7 +232,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     feed = WatchFeed(
         cluster,
         namespaces,
-        kinds_of(targets),
+        list_kinds(targets),
         selectors=SELECTORS,
         needed=() if release else REQUIRED,
         only=only_of(targets),
@@ -251,7 +251,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=facts_spec(
+        argument_spec=make_facts_spec(
             **LEASE_SPEC,
             targets={"type": "list", "elements": "dict", "options": TARGET},
             fabrics={"type": "raw"},

@@ -18,8 +18,8 @@ description:
   - If it cannot start, the module writes a record with the reason to the folder C(stages) in O(report_dir).
   - Without O(run), begins a new run. It then writes the nodes that take part (the inventory group C(rdma_nodes)) and
     the intent to C(run.json) in O(report_dir).
-  - A new or resumed run first shows the source of the kubeconfig, its context, and the API server. It does not show
-    secrets, and does not fail if the kubeconfig cannot be read.
+  - A new or resumed run first shows to which cluster it leads, with the kubeconfig and who named it, its context, and
+    the API server. It does not show secrets, and does not fail if the kubeconfig cannot be read.
 options:
   run:
     description:

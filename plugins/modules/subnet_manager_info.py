@@ -142,9 +142,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import subn
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     if params["ports"] is None:
-        ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
+        ports = subnet.list_infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:
-        ports = tuple(subnet.Question(PortName(item["device"], item["port"])) for item in params["ports"])
+        ports = tuple(subnet.PortQuery(PortName(item["device"], item["port"])) for item in params["ports"])
     return {"subnets": to_data(subnet.read_subnets(ports, params["sysfs"]))}
 
 

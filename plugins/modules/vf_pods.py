@@ -102,8 +102,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, make_pods_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_rails, list_nodes, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -116,7 +116,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
-    plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
+    plan = Plan(
+        fabrics, intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
+    )
     present = options["state"] == "present"
     if not fabrics or module.check_mode:
         return {
@@ -147,7 +149,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
-        argument_spec=pods_spec(
+        argument_spec=make_pods_spec(
             **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             rails={"type": "dict", "default": {}},

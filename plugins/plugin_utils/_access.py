@@ -14,7 +14,7 @@ from ansible.utils.display import Display
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
-from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import origins
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import find_origins
 
 if typing.TYPE_CHECKING:
     from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials
@@ -59,18 +59,18 @@ def context_of(kubeconfig: typing.Any) -> str:
 
     :param kubeconfig: that the inventory names; None where it names none
     """
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
 
-    found = credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
+    found = find_credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
     return _in_kubeconfig(found)[0] if found.source == "kubeconfig" else ""
 
 
 def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
     # the collection kubernetes.core may be missing as well, which is the first stage's to say
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials, server_of_pod
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, server_of_pod
 
     options = _options(variables, template)
-    found = credentials(options, os.environ)
+    found = find_credentials(options, os.environ)
     if not found.named:
         return ""
     context, server = "", found.given.get("host")
@@ -105,7 +105,7 @@ def _source(found: Credentials, variables: typing.Mapping[str, typing.Any]) -> s
         return "service account of this pod"
     by = found.by
     if by.startswith(f"from {VARIABLE}"):
-        place = origins(variables, (VARIABLE,)).get(VARIABLE)
+        place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
         by = f"from {VARIABLE}{f' in {place}' if place else ''}"
     if os.environ.get("KUBECONFIG") and "KUBECONFIG" not in by.split():
         by = f"{by}; KUBECONFIG is not used"

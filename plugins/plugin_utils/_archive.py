@@ -37,14 +37,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     VARIABLE,
     Address,
     ArchiveError,
+    ArchiveLogin,
     Folder,
-    Login,
     Place,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry, place_of, refusal_words
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0
@@ -79,7 +79,7 @@ class Sent(typing.NamedTuple):
 
 
 class Attempts(typing.NamedTuple):
-    """How often a server that is busy or not reached is asked again.
+    """The limits on retries for a server that is busy or not reached.
 
     :ivar retries: after the first attempt, of archive and checksum together
     :ivar delay: seconds before each of them
@@ -95,13 +95,13 @@ _ONCE = Attempts()
 
 
 class _Upload:
-    """What is sent to one place, within one time for all of it.
+    """An upload to one place, within one time for all of it.
 
     :param size: of the archive, in bytes
     """
 
     def __init__(
-        self, place: Address, login: Login, authority: str, patience: float, attempts: Attempts, size: int
+        self, place: Address, login: ArchiveLogin, authority: str, patience: float, attempts: Attempts, size: int
     ) -> None:
         self._place, self._login, self._authority, self._patience = place, login, authority, patience
         self._left, self._delay = attempts.retries, attempts.delay
@@ -130,8 +130,8 @@ class _Upload:
             time.sleep(self._delay)
 
 
-def look(place: Place, login: Login, authority: str, dry: bool) -> None:
-    """Whether the archive can go there, as far as that shows without sending it.
+def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
+    """Check that the archive can be sent there, as far as that shows without sending it.
 
     :param authority: file with certificates that are trusted in place of the system's; empty: the system's
     :param dry: nothing is written
@@ -150,19 +150,19 @@ def look(place: Place, login: Login, authority: str, dry: bool) -> None:
                 f" {getattr(error, 'strerror', None) or type(error).__name__}"
             )
             raise ArchiveError(seen, f"Name a file of PEM in {VARIABLE}_ca, or leave it out") from None
-    until = expiry(place)
+    until = parse_expiry(place)
     if until is not None and until <= datetime.datetime.now(datetime.timezone.utc):
         seen = f"the signature of {place.shown} is over since {until:%Y-%m-%d %H:%M:%S} UTC"
         raise ArchiveError(seen, "Sign the address anew, for longer than the run takes")
     # whoever answers is there, whatever it says: a signature for PUT is good for nothing else, so it is not sent
-    _request(place, "HEAD", place.of("look", ""), Login(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
+    _request(place, "HEAD", place.of("look", ""), ArchiveLogin(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
 
 
 def send(
     report_dir: str,
     run: str,
     place: Place,
-    login: Login,
+    login: ArchiveLogin,
     authority: str,
     keep: int,
     patience: float = PATIENCE,
@@ -232,7 +232,7 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
         ) from error
 
 
-def _look_at_login(place: Address, login: Login) -> None:
+def _look_at_login(place: Address, login: ArchiveLogin) -> None:
     """:raises ArchiveError: it contradicts itself, or would be sent for all to read"""
     if login.token and (login.user or login.password):
         raise ArchiveError(
@@ -258,7 +258,7 @@ def _request(
     place: Address,
     method: str,
     base: str,
-    login: Login,
+    login: ArchiveLogin,
     authority: str,
     patience: float,
     content: typing.Optional[bytes],
@@ -305,8 +305,8 @@ class _Late(TimeoutError):
 
 
 class _Body:
-    """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole
-    upload.
+    """The body of the upload, in pieces: the time of a socket is that of one call, and one for all of it would bound
+    the whole upload.
 
     :param end: by a monotonic clock; after it nothing more is sent
     :param seconds: from the beginning to that end
@@ -325,7 +325,14 @@ class _Body:
 
 
 def _exchange(
-    place: Address, method: str, base: str, login: Login, authority: str, patience: float, body: _Body, bare: bool
+    place: Address,
+    method: str,
+    base: str,
+    login: ArchiveLogin,
+    authority: str,
+    patience: float,
+    body: _Body,
+    bare: bool,
 ) -> None:
     content = body.content
     headers = (
@@ -362,15 +369,17 @@ def _exchange(
             pass
 
 
-def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: Login, patience: float) -> ArchiveError:
-    words = _without_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
+def _refused(
+    shown: str, error: urllib.error.HTTPError, place: Address, login: ArchiveLogin, patience: float
+) -> ArchiveError:
+    words = _remove_secrets(refusal_words(_read(error, patience).decode("utf-8", errors="replace")), place, login)
     seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
     seen += f" ({words})" if words else ""
     return ArchiveError(seen, _remedy(error, place, login), error.code in _AGAIN)
 
 
 def _read(error: urllib.error.HTTPError, seconds: float) -> bytes:
-    """What a refusal says, as much of it as comes within that time."""
+    """Read the message of a refusal, as much of it as comes within that time."""
     found, end = b"", time.monotonic() + seconds
     try:
         while len(found) < _MOST and time.monotonic() < end:
@@ -389,9 +398,9 @@ def _late(shown: str, seconds: float) -> ArchiveError:
     return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
 
 
-def _without_secrets(words: str, place: Address, login: Login) -> str:
-    """What a server says, without what it was sent, in whichever of its forms: as it is, percent-encoded or decoded,
-    and in base64."""
+def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
+    """Return the message of a server, without the secrets that it was sent, in whichever of its forms: as it is,
+    percent-encoded or decoded, and in base64."""
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
     given = {login.password, login.token, place.query, *parts}
     bare = {
@@ -429,14 +438,14 @@ def _without_secrets(words: str, place: Address, login: Login) -> str:
 
 
 def _either_case(part: str) -> str:
-    """The pattern of a part of a text, an escape of which may be in capitals or not."""
+    """Return the pattern of a part of a text, an escape of which may be in capitals or not."""
     return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
 
 
-def _remedy(error: urllib.error.HTTPError, place: Address, login: Login) -> str:
+def _remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLogin) -> str:
     code = error.code
     if 300 <= code < 400:
-        to = _without_secrets(_elsewhere(error.headers.get("Location")), place, login)
+        to = _remove_secrets(_elsewhere(error.headers.get("Location")), place, login)
         return (
             f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where"
             " it is signed"

@@ -13,7 +13,7 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, read_bmc_of_node
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -22,10 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 
 
-def bmcs_of_nodes(
+def list_bmcs_of_nodes(
     nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
 ) -> tuple[list[Bmc], dict[str, RdmaError]]:
-    """The BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
+    """Return the BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
 
     :param variables: of the host that the task runs for
     """
@@ -34,14 +34,14 @@ def bmcs_of_nodes(
     for node in nodes:
         try:
             told = _told(node, variables.get("hostvars", {}).get(node, {}))
-            bmcs += [bmc_of_node(node, told)] if told.get("address") else []
+            bmcs += [read_bmc_of_node(node, told)] if told.get("address") else []
         except RdmaError as error:
             errors[node] = error
     return bmcs, errors
 
 
 def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
-    """What DMI calls each node, as the run has seen it; without the nodes that it has not seen."""
+    """Return the identity of each node by DMI, as the run has seen it; without the nodes that it has not seen."""
     facts = {
         node: load(ObservedPlatform, data, f"platform of {node}")
         for node, data in folder.of_nodes("platform", nodes).items()
@@ -50,7 +50,7 @@ def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identit
 
 
 def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """What the inventory says of the BMC of a node. Without an address nothing else is read: a secret that nobody needs
+    """Read the BMC of a node from the inventory. Without an address nothing else is read: a secret that is not needed
     stays in its vault.
 
     :raises RdmaError: a variable that can't be read, as one of a vault without its password

@@ -21,12 +21,16 @@ import typing
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, assure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import SUBDOMAIN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import LONGEST, START
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Boot, shown_boot, wrong_machine
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import (
+    Boot,
+    find_wrong_machine,
+    parse_shown_boot,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import LISTED
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
@@ -45,7 +49,7 @@ OTHERS_AGE = 60.0
 Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 
 #: options of who confirms: the run, and what leads to its cluster
-CONFIRM_SPEC: dict[str, typing.Any] = cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
+CONFIRM_SPEC: dict[str, typing.Any] = make_cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
 
 
 def confirm(
@@ -98,16 +102,16 @@ def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> N
                 seen, f"kubectl get node {node}. Find out who has deleted it; restart its kubelet, and run again"
             )
         return
-    shown = shown_boot(say(SHOW).get("stdout"))
+    shown = parse_shown_boot(say(SHOW).get("stdout"))
     others = _others(cluster, run) if told.boot else {}
     twins = sorted(name for name, boot in others.items() if boot == told.boot and name != node)
-    wrong = wrong_machine(node, told, shown, twins)
+    wrong = find_wrong_machine(node, told, shown, twins)
     if wrong is not None:
         raise RdmaError(*wrong)
 
 
 def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
-    """What the kubelet of a Node tells; None where the cluster has no Node of this name.
+    """Return the boot that the kubelet of a Node reports; None where the cluster has no Node of this name.
 
     :raises RdmaError: the API server refuses, or can't be reached, or the Node is none
     """

@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 Spec = typing.Mapping[str, typing.Any]
@@ -29,7 +29,8 @@ POD_CONNECTION = "linerate.rdma.pod"
 
 
 def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
-    """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
+    """Return the nodes that are reached by observers: once a run, since the variables of a thousand hosts cost
+    seconds."""
     hosts = variables.get("hostvars", {})
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
 
@@ -40,7 +41,7 @@ def holder() -> str:
 
 
 class Caller:
-    """What the seam to the cluster asks of a module, for an action that is none.
+    """An adapter: the interface of a module for an action plugin that connects to the cluster.
 
     :param name: of the action, without that of the collection
     """
@@ -69,7 +70,7 @@ class ControllerAction(ActionBase):
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """What the action does.
+        """Do the work of the action.
 
         :param options: checked by SPEC, with its defaults
         :param variables: of the host that the task runs for
@@ -77,7 +78,7 @@ class ControllerAction(ActionBase):
         """
         raise NotImplementedError
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         secrets = {
@@ -110,7 +111,7 @@ class ControllerAction(ActionBase):
 
 
 def _texts(value: typing.Any) -> typing.Iterator[str]:
-    """The texts in the value of a secret option."""
+    """Yield the texts in the value of a secret option."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _texts(item)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Membership, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, fleet
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, collect_fleet
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices, ObservedFirmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import traits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import find_traits
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -30,19 +30,21 @@ class Known(typing.NamedTuple):
     nics: NicDevices
 
 
-def firmware_of(folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing.Any, cluster: typing.Any) -> Known:
-    """What the run has seen.
+def read_firmware_facts(
+    folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing.Any, cluster: typing.Any
+) -> Known:
+    """Return the firmware facts of the run.
 
     :param fabrics: the variable rdma_fabrics
     :param cluster: the variable rdma_cluster
     :raises RdmaError: the intent is wrong, or no node was looked at
     """
     named = tuple(nodes)
-    intent, ground = parse_intent(fabrics, None, cluster), ground_of(folder)
+    intent, ground = parse_intent(fabrics, None, cluster), read_ground(folder)
     memberships = tuple(
-        resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions
+        resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if find_traits(fabric).functions
     )
     firmware = load(dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
     platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")
     nics: NicDevices = load(NicDevices, (folder.value("nic_devices") or {}).get("nics") or {}, "nic_devices")
-    return Known(memberships, platforms, fleet(intent, memberships, firmware, nics), nics)
+    return Known(memberships, platforms, collect_fleet(intent, memberships, firmware, nics), nics)

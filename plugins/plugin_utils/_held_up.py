@@ -28,7 +28,7 @@ _MOST_NAME = 200
 _TIMED_OUT = "TaskTimeoutError"
 
 
-def why_not_asked(node: str) -> str:
+def explain_why_not_asked(node: str) -> str:
     """Return why a node is not asked any more; empty as long as it is."""
     kept = read_json(path_of("held-up", node))
     return str(kept["why"]) if isinstance(kept, dict) else ""

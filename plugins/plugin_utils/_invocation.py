@@ -16,8 +16,10 @@ KNOWN = (*STAGES, "report", "all", "tagged")
 ONLY_LISTS = ("listtags", "listtasks", "listhosts", "syntax")
 
 
-def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]) -> str:
-    """Why this invocation of site.yml would run less than it seems to; empty when it can be run.
+def explain_refusal(
+    tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]
+) -> str:
+    """Return why this invocation of site.yml would run less than it seems to; empty when it can be run.
 
     An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves
     out tags of its own.

@@ -12,7 +12,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, wrap_unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
@@ -21,9 +21,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     escaped,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 Variables = typing.Optional[dict[str, typing.Any]]
@@ -32,7 +32,7 @@ Variables = typing.Optional[dict[str, typing.Any]]
 FOLDER_OPTIONS = ("facts_dir", "run")
 
 
-class Observer(ActionBase):
+class ObserverAction(ActionBase):
     """Action plugin of a module that looks at a node.
 
     With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module
@@ -50,24 +50,22 @@ class Observer(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """What the module is called with; a subclass may take it from facts."""
+        """Return the arguments of the module; a subclass may take it from facts."""
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """What this call looks at; a subclass may ask its options."""
+        """Return the kinds of facts that this call observes; a subclass may ask its options."""
         return self.KINDS
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The module's answer; a subclass may add what only the controller knows."""
-        return without_effects(
-            self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
-        )
+        """Return the module's answer; a subclass may add what only the controller knows."""
+        return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """What the result says beside counts; a subclass may hold an answer against facts."""
+        """Return the result beside its counts; a subclass may compare an answer with facts."""
         return {}
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)
@@ -123,7 +121,7 @@ class Observer(ActionBase):
             raise
         except Exception as error:
             # such as an answer too deep for the JSON decoder of Ansible: the other nodes go on
-            why = str(unforeseen(error, f"the module {self.MODULE}"))
+            why = str(wrap_unforeseen(error, f"the module {self.MODULE}"))
             _fail(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
         for state in ("unreachable", "failed"):
@@ -145,12 +143,12 @@ class Observer(ActionBase):
                 )
             else:
                 folder.write(kind, node, answer[key])
-        counts = {kind: size(answer.get(key)) for key, kind in kinds.items()}
+        counts = {kind: measure_size(answer.get(key)) for key, kind in kinds.items()}
         return {"changed": bool(answer.get("changed")), "counts": counts, **self.compared(folder, node, answer)}
 
 
-def size(value: typing.Any) -> int:
-    """How much an answer holds: its entries, or those of its longest list."""
+def measure_size(value: typing.Any) -> int:
+    """Return the size of an answer: its entries, or those of its longest list."""
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))
     return len(value) if isinstance(value, (list, tuple)) else int(value is not None)

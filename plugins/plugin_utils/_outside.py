@@ -44,8 +44,12 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, MOST_ANSWER, values_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import watched, why_not_asked
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
+    BYTES_A_VALUE,
+    MOST_ANSWER,
+    count_values,
+)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import explain_why_not_asked, watched
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -122,7 +126,7 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
         return outside(str(super().__str__()))
 
 
-def without_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the
     type that it expects.
 
@@ -195,7 +199,7 @@ def said(value: typing.Any) -> str:
 
 
 def _is_summary(value: typing.Any) -> bool:
-    """Whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
+    """Return whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
@@ -224,7 +228,7 @@ def _difference(item: typing.Any) -> typing.Any:
 def _side(value: typing.Any) -> typing.Any:
     """Return one side of a difference, as much of it as is shown; a mapping that is short stays one."""
     text = said(value)
-    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and values_of(text) <= _MOST_DIFFERENCE_LINES:
+    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES:
         return escaped(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
     return escaped(
@@ -233,8 +237,8 @@ def _side(value: typing.Any) -> typing.Any:
 
 
 def escaped(value: typing.Any) -> typing.Any:
-    """The same with an escape for each character that does not print, in keys as well. A text that prints, of whatever
-    class, is left as it is."""
+    """Return the same with an escape for each character that does not print, in keys as well. A text that prints, of
+    whatever class, is left as it is."""
     kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")
@@ -267,7 +271,7 @@ def marked_loss() -> typing.Iterator[None]:
     except AnsibleConnectionFailure as error:
         raise Unreachable(words_of(error)) from None
     except AnsibleAction as error:
-        made = type(error)(words_of(error), result=without_effects(error.result))
+        made = type(error)(words_of(error), result=remove_effects(error.result))
         # before 2.19 the trace of both errors, which nothing shows that is not asked for it
         made.result.pop("exception", None)
         raise made from None
@@ -292,7 +296,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
     """
     connection = action._connection
     ask, parse = connection.exec_command, action._parse_returned_data
-    held_up = why_not_asked(node)
+    held_up = explain_why_not_asked(node)
 
     def exec_command(*words: typing.Any, **options: typing.Any) -> tuple[int, bytes, bytes]:
         if held_up:
@@ -307,15 +311,15 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         return answer
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
-        output = without_junk(said.get("stdout") or "")
-        values = values_of(output)
+        output = remove_junk(said.get("stdout") or "")
+        values = count_values(output)
         if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
             raise AnsibleConnectionFailure(
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        return without_internals(parse({**said, "stdout": output}, *options))
+        return remove_internals(parse({**said, "stdout": output}, *options))
 
     with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in (
@@ -373,7 +377,7 @@ def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typin
         yield
 
 
-def without_internals(answer: typing.Any) -> typing.Any:
+def remove_internals(answer: typing.Any) -> typing.Any:
     """Return the decoded answer of a module without the keys that only ansible-core may set. It would drop them as
     well, and quote their values, which takes half a minute for one of 15 MiB before 2.19.
     [ansible-core vars/clean.py, remove_internal_keys]"""
@@ -389,7 +393,7 @@ def without_internals(answer: typing.Any) -> typing.Any:
     }
 
 
-def without_junk(output: str) -> str:
+def remove_junk(output: str) -> str:
     """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin,
     with an escape for what does not print.
 

@@ -18,7 +18,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 #: seconds between two looks into the file
 LOOK_SECONDS = 0.5
@@ -57,7 +57,7 @@ class ProgressAction(ActionBase):
     #: full name of the module
     MODULE = ""
 
-    @guarded_action
+    @guard_action
     def run(
         self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[dict[str, typing.Any]] = None
     ) -> dict[str, typing.Any]:

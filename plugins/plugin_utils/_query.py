@@ -28,7 +28,7 @@ class QueryError(RdmaError):
 
 
 def compiled(query: str) -> typing.Any:
-    """The question, ready to be asked.
+    """Return the question, ready to be asked.
 
     :raises QueryError: it is no JMESPath, or the library is not there
     """

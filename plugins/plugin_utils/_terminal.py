@@ -38,17 +38,17 @@ class Stage:
     end: str = ""
 
     def heading(self) -> str:
-        """Its first line."""
+        """Return its first line."""
         return f"== {self.name}{f' ({usually(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
-        """Its line at the end of the run."""
+        """Return its line at the end of the run."""
         seconds = "         -  " if self.seconds is None else f"{self.seconds:9.1f} s"
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
 
 def usual(result: Result) -> typing.Optional[tuple[float, int]]:
-    """What the result of ``stage_begin`` says of the runs before."""
+    """Return the usual time from the result of ``stage_begin``."""
     seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
 
@@ -59,7 +59,7 @@ def usually(known: tuple[float, int]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Seconds as a reader wants them.
+    """Return the seconds as a reader wants them.
 
     >>> span(42.4), span(130)
     ('42 s', '2 min 10 s')
@@ -69,8 +69,8 @@ def span(seconds: float) -> str:
 
 
 def changed(by_host: typing.Mapping[str, int]) -> str:
-    """How many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second run
-    left all as it was.
+    """Return how many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second
+    run left all as it was.
 
     >>> changed({"localhost": 3, "worker-1": 0})
     '  changed             3 tasks: localhost 3'
@@ -83,7 +83,7 @@ def changed(by_host: typing.Mapping[str, int]) -> str:
 
 
 def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
-    """That a task is still at work: since when, on which hosts, and how long its stage usually takes.
+    """Report that a task is still at work: since when, on which hosts, and how long its stage usually takes.
 
     :param seconds: since the task began
     """
@@ -94,7 +94,7 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
 
 
 def lines_of(result: Result) -> typing.Optional[list[str]]:
-    """The message of a result as lines; None where it has none, as one that is hidden."""
+    """Return the message of a result as lines; None where it has none, as one that is hidden."""
     said = result.get("msg")
     if isinstance(said, str):
         return said.rstrip("\n").split("\n")
@@ -138,7 +138,8 @@ def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
 
 
 def tone(line: str, before: str) -> str:
-    """How a line of a judgement is shown: ``bad``, ``warn``, ``good``, or as the one before, which it belongs to."""
+    """Return the tone of a line of a judgement: ``bad``, ``warn``, ``good``, or as the one before, which it belongs
+    to."""
     if line.startswith("["):
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
     if line.startswith(" "):

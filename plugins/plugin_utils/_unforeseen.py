@@ -66,7 +66,7 @@ def plugin_name(of: type) -> str:
     return f"linerate.rdma.{of.__module__.rpartition('.')[2]}"
 
 
-def guarded_action(run: Run) -> Run:
+def guard_action(run: Run) -> Run:
     """Let nothing out of ``run`` of an action plugin but a result, and errors of Ansible that are marked."""
 
     @functools.wraps(run)
@@ -87,12 +87,12 @@ def guarded_action(run: Run) -> Run:
     return typing.cast(Run, _marked(guarded))
 
 
-def guarded_filter(work: Run) -> Run:
+def guard_filter(work: Run) -> Run:
     """Let nothing out of a filter but errors of Ansible."""
     return _raising(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
 
 
-def guarded_lookup(run: Run) -> Run:
+def guard_lookup(run: Run) -> Run:
     """Let nothing out of ``run`` of a lookup plugin but errors of Ansible."""
     return _raising(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
 
@@ -113,7 +113,7 @@ def _raising(work: Run, name: typing.Callable[[typing.Any], str], kind: type[Ans
     return typing.cast(Run, _marked(guarded))
 
 
-def guarded_callback(made: Class) -> Class:
+def guard_callback(made: Class) -> Class:
     """Let nothing out of the methods that ansible-core calls: it would show the text of an exception as it is."""
     for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
         setattr(made, name, _saying(getattr(made, name), plugin_name(made)))

@@ -27,7 +27,7 @@ _MOST_OF_A_VALUE = 100
 _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
-def by_whom(variables: Variables) -> str:
+def describe_installer(variables: Variables) -> str:
     """Return who runs this, for the head of the report: the user of AWX and the job, else the user and the name of this
     machine."""
     for prefix in ("awx", "tower"):
@@ -42,12 +42,12 @@ def by_whom(variables: Variables) -> str:
     return f"{user} on {socket.gethostname()}"
 
 
-def names_of(variables: Variables) -> tuple[str, ...]:
+def list_names(variables: Variables) -> tuple[str, ...]:
     """Return the names that belong to the collection, or look like a misspelt one of it."""
     return ours(map(str, variables))
 
 
-def misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
+def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
     """Return the misspelt names among the variables of nodes that localhost does not have, and where each is written:
     ``rdma_bmc_adress`` in ``host_vars``.
 
@@ -70,7 +70,7 @@ def misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict
     }
 
 
-def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> dict[str, str]:
+def find_mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> dict[str, str]:
     """Return the values, as text, of public variables that these can't have, by variable.
 
     :param template: makes the value of what a user wrote
@@ -87,7 +87,7 @@ def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typin
     return found
 
 
-def origins(variables: Variables, names: typing.Iterable[str]) -> dict[str, str]:
+def find_origins(variables: Variables, names: typing.Iterable[str]) -> dict[str, str]:
     """Return where the user wrote each of these variables, and each part of them, by path: ``{"rdma_fabrics[0].name":
     "group_vars/all.yml, line 3"}``.
 

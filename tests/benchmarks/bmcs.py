@@ -26,7 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, Asked, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, BiosQuery, read
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER
@@ -77,7 +77,7 @@ def measure(port: int, ca: str, bmcs: int, dead: int, pool: int, seconds: float)
         ports = {f"node-{number}": quiet.getsockname()[1] if number < dead else port for number in range(bmcs)}
         start, last, wrong = time.monotonic(), 0.0, []
         asked = (Bmc(node, "localhost", where, USER, PASSWORD) for node, where in ports.items())
-        for bmc, outcome in read(asked, Trust(True, ca), Asked(seconds=seconds), pool):
+        for bmc, outcome in read(asked, Trust(True, ca), BiosQuery(seconds=seconds), pool):
             good = isinstance(outcome, NodeBios)
             if good:
                 last = time.monotonic() - start

@@ -37,11 +37,16 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Round, Test, Turn, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import (
+    Round,
+    Test,
+    Turn,
+    cover,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.localization import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.suspect_rounds import Narrowing
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import Asked, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
 from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW, Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -153,7 +153,7 @@ class Machine:
         start, processor = time.monotonic(), time.process_time()
         errors = [
             one.error
-            for _node, seen in look(cluster, NAMESPACE, observers, Asked(KINDS, python=str(python)))
+            for _node, seen in look(cluster, NAMESPACE, observers, ObserveRequest(KINDS, python=str(python)))
             for one in seen.values()
         ]
         spent = Spent(time.monotonic() - start, time.process_time() - processor)

@@ -240,7 +240,11 @@ def one_after_the_other(client: ApiClient, pairs: int) -> float:
     for number in range(2 * pairs):
         port, address = 20000 + 2 * number, "10.0.0.1"
         for up, there, here in (
-            (commands.PING_SERVER_UP, commands.ping_server(address, port, 30), commands.ping_client(address, port, 30)),
+            (
+                commands.PING_SERVER_UP,
+                commands.render_ping_server(address, port, 30),
+                commands.render_ping_client(address, port, 30),
+            ),
             (
                 commands.BANDWIDTH_SERVER_UP,
                 commands.write_bandwidth(fabric, "mlx5_9", "", port + 1, address, True),

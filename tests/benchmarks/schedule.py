@@ -17,7 +17,11 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import Trial, suspects, trial
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import (
+    Trial,
+    find_suspects,
+    make_trial,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -56,7 +60,9 @@ def all_trials(hosts: int) -> list[Trial]:
         for host in range(hosts)
         for part in range(1, SOME_ROUNDS + 1)
     )
-    return [trial("compute", client, server, "leaf-3-3" not in (client.leaf, server.leaf)) for client, server in pairs]
+    return [
+        make_trial("compute", client, server, "leaf-3-3" not in (client.leaf, server.leaf)) for client, server in pairs
+    ]
 
 
 def seconds(work: typing.Callable[[], typing.Any]) -> float:
@@ -87,8 +93,8 @@ def main(arguments: Arguments = None) -> Results:
     results.append(result(f"plan of {SOME_ROUNDS} rounds", seconds(lambda: plan(rails, SOME_ROUNDS))))
     results.append(result(f"plan of all {hosts - 1} rounds", seconds(lambda: plan(rails, None))))
     trials = all_trials(hosts)
-    taken = seconds(lambda: suspects(trials))
-    (found,) = suspects(trials)
+    taken = seconds(lambda: find_suspects(trials))
+    (found,) = find_suspects(trials)
     results.append(
         result(
             "name the suspect",

@@ -25,8 +25,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, compute_coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
@@ -38,7 +38,7 @@ CAPTURES = pathlib.Path(__file__).parents[1] / "unit/fixtures/infiniband-diags"
 #: seconds that discovery, tables, schedule and coverage may take, beside the sweep
 LIMIT = 60.0
 #: of read_fabric: a walk of the fabric, and what it waits for that takes no work
-_LIMITS = subnet.Limits(discovery=120.0, activity=0.0, errors=0.0)
+_LIMITS = subnet.SubnetLimits(discovery=120.0, activity=0.0, errors=0.0)
 NAME = "subnet_manager"
 
 
@@ -82,7 +82,7 @@ def worked_out(name: str, engine: str, topology: str, tables: str, seconds: dict
     ways = PathTable(seen, forwarding, simulated_fabric.ends_of(seen), across=True)
     first = cover(ways)
     scheduled = time.monotonic()
-    used = coverage(ways, [test for item in first.rounds for test in item.tests])
+    used = compute_coverage(ways, [test for item in first.rounds for test in item.tests])
     more = {PARSE: parsed - start, SCHEDULE: scheduled - parsed, COVERAGE: time.monotonic() - scheduled}
     return Run(name, engine, {**seconds, **more}, first, used, lacks)
 

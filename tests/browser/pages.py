@@ -20,13 +20,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SeenTopology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, reading_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, collect_readings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
     MOST_FABRICS,
     MOST_WAIVERS,
-    Evidence,
+    SignedEvidence,
     render_signature,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, Since, build
@@ -84,7 +84,7 @@ def long_signature() -> str:
     for what, items in (("pairs", pairs), ("pods", pods)):
         facts["bandwidth"][what] = [{**item, "fabric": name} for name in names for item in items]
     crowded = made.change("bandwidth", facts, intent=intent)
-    evidence = Evidence(f"{LONG}.tar.gz", "ab" * 32, "cd" * 32, 1_000, LONG, LONG, LONG)
+    evidence = SignedEvidence(f"{LONG}.tar.gz", "ab" * 32, "cd" * 32, 1_000, LONG, LONG, LONG)
     return render_signature(report(crowded, versions={f"{number} {LONG[:20]}": LONG for number in range(20)}), evidence)
 
 
@@ -129,7 +129,7 @@ def with_errors(made: Made, counted: typing.Mapping[str, typing.Sequence[int]]) 
 
     runs = len(next(iter(counted.values()))) - 1
     before = EarlierErrors(
-        tuple(reading_of(f"2025122{number}T030405Z-aaaaaa", (step(number),)) for number in range(runs))
+        tuple(collect_readings(f"2025122{number}T030405Z-aaaaaa", (step(number),)) for number in range(runs))
     )
     data["topologies"][node] = to_data(ObservedTopologies((step(runs),)))
     return Made(made.records, {**made.facts, "fabric": data}), before
@@ -158,6 +158,6 @@ PAGES: typing.Mapping[str, typing.Callable[[], str]] = {
     "fleet": lambda: render_html(report(run(FLEET))),
     "signature": long_signature,
     "short signature": lambda: render_signature(
-        report(records(World())), Evidence("rdma-evidence.tar.gz", "ab" * 32, "cd" * 32, 8)
+        report(records(World())), SignedEvidence("rdma-evidence.tar.gz", "ab" * 32, "cd" * 32, 8)
     ),
 }

@@ -38,7 +38,7 @@ from aiohttp import web
 from kubernetes.config import new_client_from_config
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import split_verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -307,7 +307,7 @@ def say(line: str) -> None:
 def judge(facts: BandwidthFacts, nodes: typing.Sequence[str], dead: typing.Collection[str]) -> None:
     """The list is the true one: the dead are the ends that failed and passed with nobody, all pairs of others passed,
     and no pod is left."""
-    passed, failed = verdicts(parse_intent([rounds.FABRIC]).fabrics[0], facts.pods, facts.pairs)
+    passed, failed = split_verdicts(parse_intent([rounds.FABRIC]).fabrics[0], facts.pods, facts.pairs)
     good = {node for pair in passed for _rail, node in pair}
     bad = [pair for pair in facts.pairs if pair.failure and not {pair.client, pair.server} & set(dead)]
     assert not bad, [(pair.client, pair.server, pair.failure, pair.evidence) for pair in bad[:5]]

@@ -12,10 +12,10 @@ import typing
 import kubernetes.config
 import kubernetes.dynamic
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
-    cluster_before,
-    objections,
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
+    read_cluster_before,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
@@ -38,7 +38,7 @@ def refusal(cluster: Cluster, definition: dict[str, typing.Any]) -> str:
 def main(kubeconfig: str, path: str) -> None:
     """Print both verdicts on each spec in a file."""
     cluster = Cluster(kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(kubeconfig)))
-    world = cluster_before(observe(cluster, NAMESPACE), {}, ClusterIntent())
+    world = read_cluster_before(observe(cluster, NAMESPACE), {}, ClusterIntent())
     verdicts = []
     with open(path, encoding="utf-8") as file:
         specs = json.load(file)
@@ -50,7 +50,7 @@ def main(kubeconfig: str, path: str) -> None:
             "metadata": metadata,
             "spec": spec,
         }
-        found = [item.measured for item in objections(policy(definition), world) if item.where == "webhook"]
+        found = [item.measured for item in find_objections(policy(definition), world) if item.where == "webhook"]
         verdicts.append({"spec": spec, "refusal": refusal(cluster, definition), "objections": found})
     print(json.dumps(verdicts))
 

@@ -16,9 +16,9 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._render import admission, network
-from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import tuned
+from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import render_tuned
 from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab
@@ -151,8 +151,11 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
 @pytest.mark.thorough
 def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:
     wishes = parse_intent(SETTINGS["rdma_fabrics"], None, {"tuning": {"set": True, "expected": {"thp": "always"}}})
-    made = tuned(
-        settings(wishes), {"feature.node.kubernetes.io/network-sriov.capable": "true"}, "worker", "openshift-node"
+    made = render_tuned(
+        collect_settings(wishes),
+        {"feature.node.kubernetes.io/network-sriov.capable": "true"},
+        "worker",
+        "openshift-node",
     )
     misspelt = {**made, "spec": {**made["spec"], "recommended": []}}
     with lab.present({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}):
@@ -263,7 +266,7 @@ def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
 @pytest.mark.thorough
 def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
     # where releases made it that measured in the namespace of the jobs
-    left = admission.objects(["training"], run="killed")
+    left = admission.render_objects(["training"], run="killed")
     lab.apply(*left)
     path = play(
         lab.folder,

@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours im
     ObservedNeighbours,
     SwitchPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import switch_port
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import parse_switch_port
 
 FRAME = bytes.fromhex((pathlib.Path(__file__).parent / "fixtures" / "lldp" / "summit300-48.hex").read_text())
 _CHASSIS, _PORT, _SYSTEM = 1, 2, 5
@@ -44,7 +44,7 @@ def heard(chassis: str, port: str, system: str) -> SwitchPort:
         value = values.get(kind, FRAME[position + 2 : position + 2 + length])
         frame += struct.pack("!H", kind << 9 | len(value)) + value
         position += 2 + length
-    return switch_port(frame)
+    return parse_switch_port(frame)
 
 
 def leaf_port(leaf: int, host: int) -> SwitchPort:

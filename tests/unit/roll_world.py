@@ -11,16 +11,16 @@ import pathlib
 import typing
 import uuid
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    NodeDifferences,
     NodeOutcome,
     NodeRoll,
     RollPlan,
-    Seen,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
@@ -28,10 +28,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import NodeRoller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_sources import Source
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import Looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import ObservedSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
@@ -253,9 +253,9 @@ class Site:
         self.said: list[str] = []
         self.stop: typing.Callable[[], bool] = lambda: False
         self.wanted: dict[str, typing.Any] = {"sriov": True}
-        self.limits = Limits(drain=60, back=300, settle=10, grace=30)
+        self.limits = RollLimits(drain=60, back=300, settle=10, grace=30)
         self.drain = DrainOptions()
-        self.facts: dict[str, Seen] = {}
+        self.facts: dict[str, NodeDifferences] = {}
         #: by node: whose BMC the inventory names in place of its own; who is asserted to be right; what DMI of nodes
         #: shows
         self.exchanged: dict[str, str] = {}
@@ -267,7 +267,7 @@ class Site:
         self.more: tuple[Source, ...] = ()
         self.cluster = FakeApi.client(world.url)
 
-    def roller(self) -> Roller:
+    def roller(self) -> NodeRoller:
         places = {name: self.servers.get(self.exchanged.get(name, name)) for name in self.servers}
         bmcs = [
             Bmc(name, "localhost", one.port, USER, PASSWORD, asserted=name in self.asserted)
@@ -276,11 +276,11 @@ class Site:
         ]
         reported = {name_of(node): core.system_uuid(node) for node in self.cluster.list("Node").items}
         claims = Claims(reported, self.looked, {bmc.node: bmc.place for bmc in bmcs})
-        source = BiosSource(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
+        source = BiosSource(bmcs, {}, find_wanted(self.wanted), self._trust, May(claims, self.guard), 30)
         world = self.world
-        return Roller(
+        return NodeRoller(
             self.cluster,
-            [source, Looked(self.facts, of_pools=False), *self.more],
+            [source, ObservedSource(self.facts, of_pools=False), *self.more],
             source,
             lambda: world.now,
             world.pause,

@@ -14,7 +14,7 @@ import bisect
 import dataclasses
 import typing
 
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.findings import FAIL, UNKNOWN, Finding
 from .._model.load import is_observed
 
@@ -47,11 +47,11 @@ class _Trial:
     def __init__(self, judge: Judge, facts: typing.Any, error: Exception) -> None:
         """:param error: that it raises over the answers of all"""
         self._judge, self._facts = judge, facts
-        self.names = sorted({name for known in _by_node(facts).values() for name in known})
+        self.names = sorted({name for known in _group_by_node(facts).values() for name in known})
         self._known = {frozenset(self.names): _text(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
-        """What the check raises over the answers of these nodes; empty where it passes."""
+        """Return the error of the check over the answers of these nodes; empty where it passes."""
         key = frozenset(present)
         if key not in self._known:
             self._known[key] = ""
@@ -62,13 +62,13 @@ class _Trial:
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
-        """Whether it passes over the answers of these nodes."""
+        """Return whether it passes over the answers of these nodes."""
         return not self.raised(present)
 
 
-def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, ...]:
-    """The findings of a check. Where it raises, the facts of the node that it raises over become that node's error, and
-    it has a finding of its own.
+def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, ...]:
+    """Return the findings of a check. Where it raises, the facts of the node that it raises over become that node's
+    error, and it has a finding of its own.
 
     Where it can't be told over which nodes it raises, a finding names the nodes among which they are, or the stage.
 
@@ -86,7 +86,10 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, .
     if verdict is None:
         raised = trial.raised(trial.names)
         why = f"not judged: the check raised an exception, and it is not known over whose answers ({raised})"
-        return (*judge(_without(facts, dict.fromkeys(trial.names, why))), _undecided(stage, raised, len(trial.names)))
+        return (
+            *judge(_without(facts, dict.fromkeys(trial.names, why))),
+            _report_undecided(stage, raised, len(trial.names)),
+        )
     errors = dict(verdict.guilty)
     for together in verdict.doubted:
         # none of them is said to be at fault
@@ -96,16 +99,16 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, .
                 f"not judged: the check raised an exception over what {_all(together)} answered, taken together",
             )
         )
-    refused = [_refused(stage, name, verdict.guilty[name]) for name in sorted(verdict.guilty)]
+    refused = [_report_refused(stage, name, verdict.guilty[name]) for name in sorted(verdict.guilty)]
     return (
         *judge(_without(facts, errors)),
         *refused,
-        *(_doubted(stage, together, raised) for together, raised in verdict.doubted.items()),
+        *(_report_doubted(stage, together, raised) for together, raised in verdict.doubted.items()),
     )
 
 
 def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
-    """Who is guilty; None where that can't be told of anybody."""
+    """Return who is to blame; None where that is not known."""
     aside = _set_aside(trial)
     if aside is None:
         return None
@@ -128,11 +131,11 @@ def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
 
 
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
-    """Nodes without whose answers it passes, few of them innocent; None where so few are not found."""
+    """Return the nodes without whose answers it passes, few of them innocent; None where so few are not found."""
     aside: list[str] = []
     for _turn in range(_MOST):
         left = [name for name in trial.names if name not in aside]
-        together = _least(trial, left)
+        together = _find_least(trial, left)
         if not together:
             return None
         # all that it needs to raise are among these, so that a node without which alone it passes is the only one
@@ -143,9 +146,9 @@ def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
     return None
 
 
-def _least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
-    """A set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty where it
-    takes more than ``_TOGETHER``."""
+def _find_least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
+    """Return a set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty
+    where it takes more than ``_TOGETHER``."""
     kept: list[str] = []
     rest = list(names)
     while len(kept) < _TOGETHER:
@@ -161,7 +164,7 @@ def _end_of_shortest(trial: _Trial, kept: typing.Sequence[str], rest: typing.Seq
     return bisect.bisect_left(range(1, len(rest)), True, key=lambda count: trial.passes([*kept, *rest[count:]]))
 
 
-def _by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
+def _group_by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
     """Return the fields of the facts that hold an observation of each node, by the name of the field."""
     fields = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
     return {
@@ -172,23 +175,23 @@ def _by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
 
 
 def _without(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
-    """The facts, with an error in the place of all that these nodes answered."""
+    """Return the facts, with an error in the place of all that these nodes answered."""
     changed = {
         field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
-        for field, known in _by_node(facts).items()
+        for field, known in _group_by_node(facts).items()
     }
     return dataclasses.replace(facts, **changed)
 
 
 def _text(error: Exception) -> str:
-    return str(unforeseen(error, "what it answered"))
+    return str(wrap_unforeseen(error, "what it answered"))
 
 
 def _all(names: typing.Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _refused(stage: str, node: str, raised: str) -> Finding:
+def _report_refused(stage: str, node: str, raised: str) -> Finding:
     why = (
         f"The check raised an exception over what {node} answered. It judged the other nodes, and this one as a node"
         " that gives no answer."
@@ -202,7 +205,7 @@ def _refused(stage: str, node: str, raised: str) -> Finding:
     )
 
 
-def _doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
+def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
     """Nobody of these is blamed: one of them gave an answer that does not go with those of the others, and it is not
     known which."""
     every = _all(nodes)
@@ -220,7 +223,7 @@ def _doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
     )
 
 
-def _undecided(stage: str, raised: str, number: int) -> Finding:
+def _report_undecided(stage: str, raised: str, number: int) -> Finding:
     why = (
         f"The check raised an exception over what nodes answered. Over which of {number} is not known, so that it"
         " judged none of them. "

@@ -16,7 +16,7 @@ from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
-from .blamed import findings_of
+from .blamed import collect_findings
 from .mended import may_mend
 from .stages import TABLE
 from .validate import check as validate
@@ -38,14 +38,14 @@ class RawIntent:
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """By their names, in the order in which they are judged: which file each of them comes from is not known
-        here."""
+        """Return the variables by their names, in the order in which they are judged: which file each of them comes
+        from is not known here."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
-    """Where and when a stage is looked at.
+    """The place and time at which a stage is judged.
 
     :ivar records: of this run only
     """
@@ -58,7 +58,7 @@ class StageContext:
     records: dict[str, Record]
 
     def waits_for(self) -> set[str]:
-        """The earlier stages that, in check mode, would first have to make something."""
+        """Return the earlier stages that, in check mode, would first have to make something."""
         return {
             record.stage
             for record in self.records.values()
@@ -66,8 +66,8 @@ class StageContext:
         }
 
 
-def ground_of(start: RunStart) -> validate.Facts:
-    """What the intent is judged by where stage validate itself did not look."""
+def collect_ground(start: RunStart) -> validate.Facts:
+    """Return the facts by which the intent is judged where stage validate itself did not run."""
     return validate.Facts(
         start.nodes,
         start.variables,
@@ -80,7 +80,7 @@ def ground_of(start: RunStart) -> validate.Facts:
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
-    """Whether the stage may start: None if so, else the record of why not.
+    """Return None if the stage may start, else the record that explains why not.
 
     A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if
     ``validate`` did not do it in this run. Stage ``validate`` itself asks nobody while a variable is misspelt.
@@ -117,34 +117,37 @@ def judge_stage(
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, _refused(context.stage, error, raw, facts), ())
+        return make_record(context, _report_refused(context.stage, error, raw, facts), ())
     try:
         loaded = load(facts_class, facts, f"{context.stage}_facts")
-        findings = findings_of(context.stage, lambda known: check(intent, known), loaded)
+        findings = collect_findings(context.stage, lambda known: check(intent, known), loaded)
         if context.stage == "validate":
-            findings = validate.in_order(findings, raw.variables(), loaded.origins)
+            findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (
-            _error(
+            _report_error(
                 context.stage,
                 str(error),
                 why,
                 "This is a mistake in the collection, not in your cluster: please report it with this text.",
             ),
         )
-    return record_of(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+    return make_record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
-def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
-    """Findings of a stage whose intent could not be loaded. That it means something is for validate alone to say."""
+def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
+    """Return findings of a stage whose intent could not be loaded. That it means something is for validate alone to
+    say."""
     if stage != "validate":
         return validate.refuse(error.problems, stage)
     try:
         seen = load(validate.Facts, facts, "validate_facts")
     except LoadError:
         return validate.refuse(error.problems, stage)
-    return validate.in_order(validate.mistakes(error.problems, error.partial, seen), raw.variables(), seen.origins)
+    return validate.sort_findings(
+        validate.report_mistakes(error.problems, error.partial, seen), raw.variables(), seen.origins
+    )
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
@@ -152,17 +155,19 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(
+        return make_record(
             context,
-            validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins),
+            validate.sort_findings(
+                validate.report_mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins
+            ),
         )
-    return record_of(
-        context, validate.in_order(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers
+    return make_record(
+        context, validate.sort_findings(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers
     )
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
-    """The record of a stage whose role failed.
+    """Return the record of a stage whose role failed.
 
     :param error: what failed, in one text: the task and its message
     """
@@ -174,12 +179,12 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     if cause is not None:
         # Helm, say, passes on what the API server said
         why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run the stage again."
-    finding = _error(context.stage, error, why, remedy)
+    finding = _report_error(context.stage, error, why, remedy)
     try:
         waivers = raw.intent().waivers
     except IntentError:
         waivers = ()
-    record = dataclasses.replace(record_of(context, (finding,), waivers), error=error)
+    record = dataclasses.replace(make_record(context, (finding,), waivers), error=error)
     # no change of a run gives a right
     return dataclasses.replace(record, gate=CLOSED) if _DENIED.search(error) else record
 
@@ -196,10 +201,10 @@ def _skipped(context: StageContext, closed_by: str) -> Record:
         f"Correct what stage {closed_by} found, then run again.",
     )
     # no waiver may cover it: a stage that did not run has proven nothing
-    return dataclasses.replace(record_of(context, (finding,), ()), closed_by=closed_by)
+    return dataclasses.replace(make_record(context, (finding,), ()), closed_by=closed_by)
 
 
-def record_of(
+def make_record(
     context: StageContext,
     findings: typing.Sequence[Finding],
     waivers: typing.Sequence[Waiver] = (),
@@ -207,7 +212,7 @@ def record_of(
     facts: tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
-    """The findings of a stage, judged."""
+    """Return the findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()
@@ -228,7 +233,7 @@ def record_of(
     )
 
 
-def _error(stage: str, measured: str, why: str, remedy: str) -> Finding:
+def _report_error(stage: str, measured: str, why: str, remedy: str) -> Finding:
     return Finding(f"{stage}.error", f"stage {stage}", FAIL, measured, "no task fails", why, remedy)
 
 

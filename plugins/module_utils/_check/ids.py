@@ -229,15 +229,15 @@ CHECKS = (
 PAGES = DOCUMENTATION + "/findings/{page}.md"
 
 
-def page_of(check: str) -> str:
+def name_page(check: str) -> str:
     """Name of the page in docs/findings that explains a finding: its id, or that of the frame for all stages."""
     what = check.partition(".")[2]
     return f"stage.{what}" if what in OF_THE_FRAME and check != "validate.intent" else check
 
 
 def address_of(check: str, pages: str = PAGES) -> str:
-    """Where that page is.
+    """Return the address of that page.
 
     :param pages: address of all of them, with ``{page}`` for the name
     """
-    return pages.replace("{page}", page_of(check))
+    return pages.replace("{page}", name_page(check))

@@ -60,8 +60,7 @@ KNOWN = (
 
 
 def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
-    """Whether the changes of these stages may mend a finding. That a stage did not run says nothing but that it
-    waits."""
+    """Return whether the changes of these stages may mend a finding. A stage that did not run only waits."""
     stage, _dot, what = finding.check.partition(".")
     if what in ("run", "error"):
         return bool(changed)

@@ -14,7 +14,7 @@ from .._model.findings import STAGES
 from .._model.load import nearest, to_data
 from .._model.records import OPEN, Record
 from .._model.redact import redact
-from .sources import CHANGES, SHARED, SOURCES, kinds_of
+from .sources import CHANGES, SHARED, SOURCES, list_kinds
 
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
@@ -50,7 +50,7 @@ def check_run(
     wishes: typing.Mapping[str, typing.Any],
     nodes: typing.Sequence[str],
 ) -> None:
-    """Whether the run and its records allow it.
+    """Check that the run and its records allow it.
 
     :param records: of the folder, of whatever run
     :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
@@ -88,7 +88,7 @@ def check_run(
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
-    """Whether what was seen is young enough: by the stage that was begun first.
+    """Check that the facts are young enough: by the stage that was begun first.
 
     :param most: seconds
     :param now: UTC, ISO 8601
@@ -118,24 +118,27 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
 
 
 def before(stage: str) -> tuple[str, ...]:
-    """The stages before this one."""
+    """Return the stages before this one."""
     return STAGES[: STAGES.index(stage)]
 
 
-def kept_kinds(resume_from: str) -> set[str]:
+def list_kept_kinds(resume_from: str) -> set[str]:
     """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and
     looked at again.
 
     So is what nodes show and the stage itself is judged by: whoever has mended what it found goes on there.
     """
-    kept = {*seen_kinds(resume_from), *kinds_of(SOURCES["validate"].values() if resume_from != "validate" else ())}
-    return kept - kinds_of(source for source in SHARED if source in SOURCES[resume_from].values())
+    kept = {
+        *list_seen_kinds(resume_from),
+        *list_kinds(SOURCES["validate"].values() if resume_from != "validate" else ()),
+    }
+    return kept - list_kinds(source for source in SHARED if source in SOURCES[resume_from].values())
 
 
-def seen_kinds(resume_from: str) -> set[str]:
-    """Those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
+def list_seen_kinds(resume_from: str) -> set[str]:
+    """Return those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
     stages = [stage for stage in before(resume_from) if stage != "validate"]
-    return kinds_of(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
+    return list_kinds(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 
 
 def _plain(data: typing.Any) -> typing.Any:

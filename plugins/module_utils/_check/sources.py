@@ -267,8 +267,8 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 }
 
 
-def kinds_of(sources: typing.Iterable[Source]) -> set[str]:
-    """The kinds of facts that these are read from."""
+def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
+    """Return the kinds of facts that these are read from."""
     kinds: set[str] = set()
     for source in sources:
         if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
@@ -281,14 +281,14 @@ def kinds_of(sources: typing.Iterable[Source]) -> set[str]:
 
 
 def shared(stage: str) -> tuple[OfNodes, ...]:
-    """What a stage needs to have been looked at on the nodes before its own observers start."""
+    """Return the facts of the nodes that a stage needs before its own observers start."""
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
 
 
 def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
-    """Whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its rounds
-    shall use each link.
+    """Return whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its
+    rounds shall use each link.
 
     :param intent: makes it; stage validate is still to say whether that can be done
     :param nodes: of the run
@@ -301,12 +301,12 @@ def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool
 
 
 def asks_nodes(stage: str) -> bool:
-    """Whether the stage has observers of its own on the nodes, whatever the run has looked at before."""
+    """Return whether the stage has observers of its own on the nodes, whatever the run has looked at before."""
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
 
 
 def looks_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
-    """Whether the stage may change what this run has looked at, and looks again at the nodes.
+    """Return whether the stage may change what this run has looked at, and looks again at the nodes.
 
     :param intent: makes it; stage validate is still to say whether that can be done
     """

@@ -17,13 +17,13 @@ from .._model.marks import LABEL
 from .._model.node_tuning import ObservedSettings
 from .._model.olm import RetainedObject
 from .._model.operators import OPERATORS, OperatorsSeen
-from .._model.profiles import traits
+from .._model.profiles import find_traits
 from .._model.rights_needed import machine_objects
 from .._model.sriov_operator import OperatorFacts
 from .._model.text import cut
 from .._model.wait import SyncFacts
 from .._parse.kubernetes.refusal import explain
-from .controllers.installation import helm_remove
+from .controllers.installation import describe_helm_removal
 from .network.disruption import machine_config
 
 #: characters of a node's arguments in a finding
@@ -32,7 +32,7 @@ _MOST_SHOWN = 300
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that took part
     :ivar removed: what became of each object; None when not all were asked for
@@ -68,44 +68,50 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken
-    back.
+    """Return a finding for each object, for each fabric on each node, for each node, and on the operator where it was
+    taken back.
 
     In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the
     teardown would end.
     """
     if facts.check_mode:
         return tuple(
-            finding for name in facts.by_pods for finding in (_drop_in(name, facts), _kernel_arguments(name, facts))
+            finding
+            for name in facts.by_pods
+            for finding in (_drop_in(name, facts), _check_kernel_arguments(name, facts))
         )
-    findings = _objects(facts.removed)
-    findings += [_stays(item) for item in facts.stays]
-    findings += _releases(facts.left or OperatorsSeen(errors=("nobody looked",)))
+    findings = _check_objects(facts.removed)
+    findings += [_report_stays(item) for item in facts.stays]
+    findings += _check_releases(facts.left or OperatorsSeen(errors=("nobody looked",)))
     # where nobody is named, nobody was looked at
     nodes = facts.nodes or ("inventory",)
-    for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
-        findings += [_node(fabric.name, name, facts.sync) for name in nodes]
-    findings += _rolls(intent, facts)
+    for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
+        findings += [_check_node(fabric.name, name, facts.sync) for name in nodes]
+    findings += _check_rolls(intent, facts)
     findings += [_drop_in(name, facts) for name in nodes]
-    findings += [_kernel_arguments(name, facts) for name in nodes]
+    findings += [_check_kernel_arguments(name, facts) for name in nodes]
     if intent.cluster.tuning.set:
-        findings += [_settings(name, facts.kernel_settings.get(name)) for name in nodes if name not in facts.by_pods]
+        findings += [
+            _check_settings(name, facts.kernel_settings.get(name)) for name in nodes if name not in facts.by_pods
+        ]
     if facts.operator_removed:
-        findings.append(_operator(facts.operators))
+        findings.append(_check_operator(facts.operators))
     return tuple(findings)
 
 
-def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
+def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
     if removed is None:
         why = "Not each of the tasks that take objects back has said what became of them, so what is left is not known."
         return [
             Finding("teardown.object", "objects", UNKNOWN, "not known", "none is left", why, "Run the teardown again.")
         ]
-    return [_object(item) for item in removed] or [ok("teardown.object", "objects", "none was there", "none is left")]
+    return [_check_object(item) for item in removed] or [
+        ok("teardown.object", "objects", "none was there", "none is left")
+    ]
 
 
-def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it, where the intent has something for them."""
+def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
+    """Check the progress of the MachineConfigPools, where the intent has something for them."""
     if facts.rolls is None and any(machine_objects(intent)):
         why, expected = (
             "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",
@@ -114,16 +120,16 @@ def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         yield Finding(
             "teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again."
         )
-    yield from machine_config.findings(facts.rolls or (), facts.roll_error, "teardown.roll")
+    yield from machine_config.check_plan(facts.rolls or (), facts.roll_error, "teardown.roll")
 
 
-def _object(item: AppliedObject) -> Finding:
+def _check_object(item: AppliedObject) -> Finding:
     subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
     if item.action in ("deleted", "absent", "released"):
         said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
     if item.reason in (FOREIGN, UNREAD):
-        return _namespace(subject, item)
+        return _check_namespace(subject, item)
     cause = explain(item.refusal)
     if cause is not None:
         return Finding(
@@ -141,8 +147,8 @@ def _object(item: AppliedObject) -> Finding:
     )
 
 
-def _namespace(subject: str, item: AppliedObject) -> Finding:
-    """A namespace of the collection with objects of others, or of which nobody knows whether it has any."""
+def _check_namespace(subject: str, item: AppliedObject) -> Finding:
+    """Return a namespace of the collection with objects of others, or of which nobody knows whether it has any."""
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
@@ -156,8 +162,8 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
     return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
 
 
-def _stays(item: RetainedObject) -> Finding:
-    """A warning: it is there on purpose, and the reader decides."""
+def _report_stays(item: RetainedObject) -> Finding:
+    """Return a warning: it is there on purpose, and the reader decides."""
     by_hand = (
         "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
         " needed: kubectl delete crd NAME"
@@ -173,7 +179,7 @@ def _stays(item: RetainedObject) -> Finding:
     )
 
 
-def _releases(left: OperatorsSeen) -> list[Finding]:
+def _check_releases(left: OperatorsSeen) -> list[Finding]:
     """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody
     but the reader takes them back."""
     if left.errors:
@@ -195,12 +201,12 @@ def _releases(left: OperatorsSeen) -> list[Finding]:
             if release
             else "The operator in it is gone: its namespace stays."
         )
-        remedy = f"Where nobody needs it: {helm_remove(operator, release, namespace)}."
+        remedy = f"Where nobody needs it: {describe_helm_removal(operator, release, namespace)}."
         findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left on purpose", why, remedy))
     return findings
 
 
-def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
+def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
     subject, expected = f"{fabric} {name}", "no virtual function of the fabric"
     seen = next((node for node in sync.nodes if (node.fabric, node.node) == (fabric, name)), None) if sync else None
     if seen is None:
@@ -269,7 +275,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
 
 
-def _kernel_arguments(name: str, facts: Facts) -> Finding:
+def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
     seen, by_pod = facts.kernel_arguments.get(name), name in facts.by_pods
     check_id, expected = "teardown.kernel_arguments", "no argument of ours for the next boot"
     by_hand = (
@@ -313,7 +319,7 @@ def _kernel_arguments(name: str, facts: Facts) -> Finding:
     return ok(check_id, name, "none", expected)
 
 
-def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
+def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
     expected = "neither of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
         return ok("teardown.settings", name, "taken back" if seen.value["changes"] else "none", expected)
@@ -330,7 +336,7 @@ def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
     )
 
 
-def _operator(operators: typing.Optional[OperatorFacts]) -> Finding:
+def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
     if operators is None or operators.errors:
         why = (
             "The API server was not asked."

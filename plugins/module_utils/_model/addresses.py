@@ -16,7 +16,7 @@ from .boundary.words import Word
 
 
 @dataclasses.dataclass(frozen=True)
-class Taken:
+class UsedNetwork:
     """A network that somebody uses.
 
     :ivar network: in CIDR form; a single address with /32 or /128
@@ -32,7 +32,7 @@ class Taken:
 
 
 @dataclasses.dataclass(frozen=True)
-class Lease:
+class AddressLease:
     """An address that whereabouts keeps for a pod (IPPool, whereabouts.cni.cncf.io/v1alpha1).
 
     :ivar pod: namespace/name
@@ -82,9 +82,9 @@ class AddressFacts:
     :ivar unread: nodes that show something else than addresses of nodes
     """
 
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[UsedNetwork, ...] = ()
     pods: int = 0
-    leaks: tuple[Lease, ...] = ()
+    leaks: tuple[AddressLease, ...] = ()
     pools: tuple[SharedPool, ...] = ()
     unclear: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()

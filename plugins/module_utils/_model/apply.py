@@ -14,7 +14,7 @@ TAKEN = ("created", "changed", "unchanged")
 
 @dataclasses.dataclass(frozen=True)
 class AppliedObject:
-    """What became of one object that was to be applied.
+    """The outcome of one object that was to be applied.
 
     :ivar fabric: which the object belongs to; empty for what fabrics share
     :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object

@@ -30,8 +30,8 @@ class ArchiveError(RdmaError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Login:
-    """Who sends it. Empty where nobody is named."""
+class ArchiveLogin:
+    """The credentials of the sender. Empty where none is named."""
 
     user: str = ""
     password: str = dataclasses.field(default="", repr=False)
@@ -71,7 +71,7 @@ class Address:
 
     @property
     def is_clear(self) -> bool:
-        """Whether whoever is on the way may read it."""
+        """Return whether it is sent unencrypted."""
         return self.base.startswith("http://")
 
     @property
@@ -87,7 +87,7 @@ class Address:
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
 
     def cut(self, base: str) -> str:
-        """A path of this address as it may be shown."""
+        """Return a path of this address as it may be shown."""
         return base + ("?..." if self.query else "")
 
 
@@ -96,7 +96,7 @@ Place = typing.Union[Folder, Address]
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveFacts:
-    """Whether the archive can go where it shall, looked at before anything is run.
+    """The state of the archive's destination, observed before anything is run.
 
     :ivar place: as it may be shown
     :ivar error: why it can't; empty where nothing says so

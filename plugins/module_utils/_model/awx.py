@@ -17,7 +17,7 @@ BMC_ENVIRONMENT = {name: f"RDMA_BMC_{name.upper()}" for name in ("user", "passwo
 
 @dataclasses.dataclass(frozen=True)
 class AwxWanted:
-    """What an admin says of an AWX.
+    """The settings of an AWX that an admin gives.
 
     :ivar name: that all objects begin with
     :ivar organization: they belong to it; it is there already
@@ -80,7 +80,7 @@ class AwxObject:
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class SurveyQuestion:
     """One of a survey.
 
     :ivar variable: that the answer becomes
@@ -120,7 +120,7 @@ class Template:
     description: str
     check: bool = False
     tags: tuple[str, ...] = ()
-    survey: tuple[Question, ...] = ()
+    survey: tuple[SurveyQuestion, ...] = ()
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     any_variable: bool = False
     tells: bool = False

@@ -77,7 +77,7 @@ class SweepRow:
 
 
 class OrderedPair:
-    """What names a client and a server.
+    """A pair of a client and a server.
 
     :ivar rail: of the client
     :ivar server_rail: where it is another one than the client's; None: it is the same
@@ -183,13 +183,13 @@ class PairResult(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """By which it is known from run to run."""
+        """Return the key by which it is known from run to run."""
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
     @property
     def is_comparable(self) -> bool:
-        """Whether it has a figure that runs are compared by; whether that is a measurement at all, the check of the
-        stage knows."""
+        """Return whether it has a figure by which runs are compared. Whether that figure is valid, the check of the
+        stage decides."""
         return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
 
 
@@ -203,7 +203,7 @@ LayerName = typing.Literal["pf_host", "vf_host", "vf_pod", "gpu_pod"]
 
 @dataclasses.dataclass(frozen=True)
 class LayerEnd:
-    """What is known of one end of a step, at the time of its measurement. All of it may be unknown.
+    """One end of a step, at the time of its measurement. All of it may be unknown.
 
     :ivar device: RDMA device that the tool used
     :ivar function: PCI address of the function that it is on
@@ -296,7 +296,7 @@ class CountedPair(OrderedPair):
 
 @dataclasses.dataclass(frozen=True)
 class CoverPlan:
-    """What the first rounds use of a fabric's links.
+    """The links of a fabric that the first rounds use.
 
     :ivar tests: each in one direction
     :ivar directions: of the links that these nodes can use, each link in both; where the ways between leaves are not
@@ -319,7 +319,7 @@ class CoverPlan:
 
 @dataclasses.dataclass(frozen=True)
 class RoundPlan:
-    """How long the measurements of a fabric take, as planned before its pods are started.
+    """The rounds of a fabric and their time, as planned before its pods are started.
 
     :ivar rounds: of disjoint pairs that are measured
     :ivar all_rounds: in which everybody would meet everybody
@@ -360,7 +360,7 @@ class BandwidthFacts:
 
 @dataclasses.dataclass(frozen=True)
 class EarlierPair(OrderedPair):
-    """What kept runs have measured of an ordered pair. figures: averages in Gb/s, the oldest first."""
+    """The figures of an ordered pair in kept runs. figures: averages in Gb/s, the oldest first."""
 
     fabric: str
     rail: Rail
@@ -371,7 +371,7 @@ class EarlierPair(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """That of the pair in a run."""
+        """Return the key of the pair in a run."""
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
 

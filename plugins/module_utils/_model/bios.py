@@ -36,7 +36,7 @@ JOBS = Bound("jobs of a BMC", 4096)
 
 @dataclasses.dataclass(frozen=True)
 class BiosIntent:
-    """What the intent asks of the BIOS of each node, by key. None, or nothing, leaves a setting as it is.
+    """The BIOS settings that the intent asks of each node, by key. None, or nothing, leaves a setting as it is.
 
     :ivar numa_per_socket: NUMA nodes
     :ivar max_read_request: bytes
@@ -122,7 +122,7 @@ class BiosJob:
 
 @dataclasses.dataclass(frozen=True)
 class NodeBios:
-    """What the BMC of a node says about its BIOS.
+    """The BIOS of a node, as its BMC reports it.
 
     :ivar version: of the BIOS; empty where the BMC does not tell it, as vendor and model
     :ivar registry: path of the attribute registry that the display names are from; empty without one
@@ -197,7 +197,7 @@ Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
 
 @dataclasses.dataclass(frozen=True)
 class BiosRefusal:
-    """Why something that is wanted is not to be had.
+    """The reason why a desired setting can't be made.
 
     :ivar why: with the attribute
     """
@@ -210,7 +210,8 @@ class BiosRefusal:
 
 @dataclasses.dataclass(frozen=True)
 class BiosPlan:
-    """What has to be written, so that a BIOS is as wanted after its next reset. With a refusal nothing is written."""
+    """The values that must be written, so that a BIOS is as wanted after its next reset. With a refusal nothing is
+    written."""
 
     writes: tuple[BiosWrite, ...] = ()
     refusals: tuple[BiosRefusal, ...] = ()
@@ -218,7 +219,7 @@ class BiosPlan:
 
 @dataclasses.dataclass(frozen=True)
 class BiosChange:
-    """What was written to a BIOS, or would be.
+    """A value that was written to a BIOS, or would be.
 
     :ivar reset_required: something that is wanted waits for a reset
     :ivar job: that applies it; empty where the BMC needs none
@@ -231,7 +232,7 @@ class BiosChange:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedBios:
-    """What the BMC of one node says of its BIOS, or why it says nothing."""
+    """The BMC's report on the BIOS of one node, or why there is none."""
 
     value: typing.Optional[NodeBios] = None
     error: typing.Optional[str] = None

@@ -19,7 +19,7 @@ ANY = -1
 
 
 class Cables(typing.NamedTuple):
-    """What a topology tells of cables.
+    """The cables of a topology.
 
     :ivar links: those whose ports have no other cable that was told before
     :ivar doubled: by port that is told with several cables the far end of each, in the order of the topology
@@ -35,7 +35,7 @@ def take_cables(topology: Topology) -> Cables:
     suspects: set[Port] = set()
     links = []
     for link in topology.links:
-        ports = {*ports_of(link.a), *ports_of(link.b)}
+        ports = {*list_ports(link.a), *list_ports(link.b)}
         if taken.isdisjoint(ports):
             links.append(link)
             taken |= ports
@@ -44,13 +44,13 @@ def take_cables(topology: Topology) -> Cables:
     told: dict[Port, list[LinkEnd]] = {}
     for link in topology.links if suspects else ():
         for near, far in ((link.a, link.b), (link.b, link.a)):
-            for port in ports_of(near):
+            for port in list_ports(near):
                 if port in suspects:
                     told.setdefault(port, []).append(far)
     return Cables(tuple(links), {port: tuple(ends) for port, ends in told.items() if len(ends) > 1})
 
 
-def ports_of(end: LinkEnd) -> tuple[Port, ...]:
+def list_ports(end: LinkEnd) -> tuple[Port, ...]:
     """Name what has one cable: a port of a switch; a port of any other node by its node, and by its own GUID whatever
     its number."""
     if end.kind == "Switch":

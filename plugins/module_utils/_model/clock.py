@@ -12,7 +12,7 @@ from .boundary.numbers import Moment, Seconds
 
 @dataclasses.dataclass(frozen=True)
 class NodeClock:
-    """What a node's clock showed, and between which moments of the controller's.
+    """The time of a node's clock, between two moments of the controller's.
 
     :ivar seconds: since 1970-01-01 UTC, by the node's clock
     :ivar synchronised: whether the kernel's clock is kept by a time service; None where the kernel did not say

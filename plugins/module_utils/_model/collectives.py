@@ -43,7 +43,7 @@ class ExpectedBusbw:
 
 @dataclasses.dataclass(frozen=True)
 class Collectives:
-    """What is wanted of collectives.
+    """The intent for collectives.
 
     :ivar image: has the programs of nccl-tests, built with MPI=1, and Open MPI
     :ivar cpu: of a node's pod, request and limit, as Kubernetes writes it

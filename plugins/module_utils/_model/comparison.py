@@ -19,7 +19,7 @@ RDMA: tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """What one network gave.
+    """The figure of one network.
 
     :ivar network: a fabric of the intent, or another network by a name of its own
     :ivar nodes: how many worked together, 2 at least
@@ -57,7 +57,7 @@ class Measure:
 
 @dataclasses.dataclass(frozen=True)
 class FabricBandwidth:
-    """What stage bandwidth measured between the pods of a fabric, in Gb/s.
+    """The bandwidth between the pods of a fabric that stage bandwidth measured, in Gb/s.
 
     :ivar measured: measurements that gave a figure; of those that did not, see the stage
     """

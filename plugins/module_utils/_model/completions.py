@@ -43,7 +43,7 @@ Kind = typing.Literal[
 Side = typing.Literal["local", "remote", "path", "device", "earlier"]
 
 
-class Status(typing.NamedTuple):
+class CompletionStatus(typing.NamedTuple):
     """A status; ``text`` is that of ``ibv_wc_status_str``."""
 
     kind: Kind
@@ -52,33 +52,33 @@ class Status(typing.NamedTuple):
 
 
 #: by number
-STATUSES: typing.Mapping[int, Status] = dict(
+STATUSES: typing.Mapping[int, CompletionStatus] = dict(
     enumerate(
         (
-            Status("success_reported", "success", "device"),
-            Status("local_length", "local length error", "local"),
-            Status("local_qp_operation", "local QP operation error", "local"),
-            Status("local_eec_operation", "local EE context operation error", "device"),
-            Status("local_protection", "local protection error", "local"),
-            Status("flushed", "Work Request Flushed Error", "earlier"),
-            Status("memory_window", "memory management operation error", "local"),
-            Status("bad_response", "bad response error", "device"),
-            Status("local_access", "local access error", "local"),
-            Status("remote_invalid_request", "remote invalid request error", "remote"),
-            Status("remote_access", "remote access error", "remote"),
-            Status("remote_operation", "remote operation error", "remote"),
-            Status("transport_retry", "transport retry counter exceeded", "path"),
-            Status("receiver_not_ready", "RNR retry counter exceeded", "remote"),
-            Status("local_rdd_violation", "local RDD violation error", "device"),
-            Status("remote_invalid_rd_request", "remote invalid RD request", "device"),
-            Status("remote_abort", "aborted error", "remote"),
-            Status("eec_number", "invalid EE context number", "device"),
-            Status("eec_state", "invalid EE context state", "device"),
-            Status("device_fatal", "fatal error", "local"),
-            Status("response_timeout", "response timeout error", "path"),
-            Status("general_error", "general error", "device"),
-            Status("tag_matching", "TM error", "device"),
-            Status("tag_matching_rendezvous", "TM software rendezvous", "device"),
+            CompletionStatus("success_reported", "success", "device"),
+            CompletionStatus("local_length", "local length error", "local"),
+            CompletionStatus("local_qp_operation", "local QP operation error", "local"),
+            CompletionStatus("local_eec_operation", "local EE context operation error", "device"),
+            CompletionStatus("local_protection", "local protection error", "local"),
+            CompletionStatus("flushed", "Work Request Flushed Error", "earlier"),
+            CompletionStatus("memory_window", "memory management operation error", "local"),
+            CompletionStatus("bad_response", "bad response error", "device"),
+            CompletionStatus("local_access", "local access error", "local"),
+            CompletionStatus("remote_invalid_request", "remote invalid request error", "remote"),
+            CompletionStatus("remote_access", "remote access error", "remote"),
+            CompletionStatus("remote_operation", "remote operation error", "remote"),
+            CompletionStatus("transport_retry", "transport retry counter exceeded", "path"),
+            CompletionStatus("receiver_not_ready", "RNR retry counter exceeded", "remote"),
+            CompletionStatus("local_rdd_violation", "local RDD violation error", "device"),
+            CompletionStatus("remote_invalid_rd_request", "remote invalid RD request", "device"),
+            CompletionStatus("remote_abort", "aborted error", "remote"),
+            CompletionStatus("eec_number", "invalid EE context number", "device"),
+            CompletionStatus("eec_state", "invalid EE context state", "device"),
+            CompletionStatus("device_fatal", "fatal error", "local"),
+            CompletionStatus("response_timeout", "response timeout error", "path"),
+            CompletionStatus("general_error", "general error", "device"),
+            CompletionStatus("tag_matching", "TM error", "device"),
+            CompletionStatus("tag_matching_rendezvous", "TM software rendezvous", "device"),
         )
     )
 )
@@ -87,6 +87,6 @@ SIDES: typing.Mapping[str, Side] = {status.kind: status.side for status in STATU
 FLUSHED = 5
 
 
-def first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
+def find_first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
     """Return the first status that is not a consequence of another one; None without a known one."""
     return next((status for status in statuses if status in STATUSES and status != FLUSHED), None)

@@ -61,5 +61,5 @@ class HealthCheck:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"
 
     def watches(self, node: str) -> bool:
-        """Whether it watches a node, or may."""
+        """Return whether it watches a node, or may."""
         return self.nodes is None or node in self.nodes

@@ -55,13 +55,13 @@ class PortCounters:
     wide: tuple[str, ...] = ()
 
     def full(self, name: str) -> bool:
-        """Whether a counter has reached its maximum, where it stays."""
+        """Return whether a counter has reached its maximum, where it stays."""
         return self.counters[name] >= (1 << (WIDE_BITS if name in self.wide else BITS[name])) - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class PortGrowth:
-    """What a port counted during a test.
+    """The growth of a port's counters during a test.
 
     :ivar guid: of the switch, or of the port of an HCA
     :ivar grown: counters that are higher than before, by how much. Of one that was cleared meanwhile it is what it
@@ -81,14 +81,14 @@ class PortGrowth:
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:
-        """By how much a counter rose during the test; None where that is not known."""
+        """Return by how much a counter rose during the test; None where that is not known."""
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 
-def growth(
+def compute_growth(
     guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = ""
 ) -> PortGrowth:
-    """What a port counted between two readings.
+    """Return the growth of a port's counters between two readings.
 
     :param why: one of them is missing
     """

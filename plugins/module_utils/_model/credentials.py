@@ -83,7 +83,7 @@ def may_hold_credentials(text: str) -> bool:
     return any(hint in text for hint in _HINTS)
 
 
-def without_credentials(text: str) -> str:
+def remove_credentials(text: str) -> str:
     """Return ``text`` without what has the form of a credential."""
     if not may_hold_credentials(text):
         return text

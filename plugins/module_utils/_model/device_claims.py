@@ -151,7 +151,7 @@ class DeviceSlice:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceClaims:
-    """What is known of claims and classes: of the job's own file, and of the cluster.
+    """The claims and classes of devices: of the job's own file, and of the cluster.
 
     :ivar unread: no cluster was asked for all of them, or it did not let us read them
     :ivar slices: of the cluster

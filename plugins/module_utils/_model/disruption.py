@@ -17,7 +17,7 @@ from .boundary.words import Word
 
 @dataclasses.dataclass(frozen=True)
 class LabelExpression:
-    """What a selector asks of one label.
+    """The requirement of a selector on one label.
 
     :ivar operator: In, NotIn, Exists or DoesNotExist
     :ivar values: of the first two
@@ -151,7 +151,7 @@ Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
 
 @dataclasses.dataclass(frozen=True)
 class NodePlan:
-    """What the operator will do with one node.
+    """The operator's planned actions on one node.
 
     :ivar action: configure: virtual functions are made where none are, and nobody notices; drain; reboot; unknown
     :ivar reasons: why; for unknown what is not known
@@ -176,7 +176,7 @@ class NodePlan:
 
 @dataclasses.dataclass(frozen=True)
 class PoolPlan:
-    """How the nodes of one pool take turns.
+    """The order in which the nodes of one pool take turns.
 
     :ivar name: empty for the operator's default pool
     :ivar machines: it is a MachineConfigPool

@@ -17,8 +17,8 @@ WORDS: tuple[str, ...] = typing.get_args(Disruption)
 
 
 def reference(variable: str, otherwise: str) -> str:
-    """The expression that an intent has in place of a value that a run may be asked for: AWX leaves an answer that was
-    not given out, or empty.
+    """Return the expression that an intent has in place of a value that a run may be asked for: AWX leaves an answer
+    that was not given out, or empty.
 
     >>> reference("rdma_disruption", "reboot")
     "{{ rdma_disruption | default('reboot', true) }}"

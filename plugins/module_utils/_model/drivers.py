@@ -20,8 +20,8 @@ GPU, GPU_OF_NODES = OF_GPUS = "ClusterPolicy", "NVIDIADriver"
 
 @dataclasses.dataclass(frozen=True)
 class DriverPolicy:
-    """What a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy (nvidia.com/v1) or an
-    NVIDIADriver (nvidia.com/v1alpha1) says of its driver container.
+    """The driver container that a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
+    (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1) says of its driver container.
 
     :ivar kind: one of these
     :ivar container: it brings a driver container; without one the nodes have a driver of their own
@@ -72,7 +72,7 @@ class DriverHost:
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:
-    """The image that the operator starts on a node, with its tag.
+    """Return the image that the operator starts on a node, with its tag.
 
     [Mellanox/network-operator pkg/state/state_ofed.go: <version>-<os><os version>-<arch>, precompiled
     <version>-<kernel>-<os><os version>-<arch>, or by digest; NVIDIA/gpu-operator api/nvidia/v1alpha1 GetImagePath,

@@ -32,9 +32,9 @@ class ParseError(RdmaError):
         super().__init__(f"{source}: {shown!r} is not {expected}")
 
 
-def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
-    """An exception that nobody raised on purpose, met in what one node answered: it becomes the error of that node, and
-    the others go on.
+def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
+    """Convert an exception that nobody raised on purpose, met in what one node answered: it becomes the error of that
+    node, and the others go on.
 
     :param what: whose answer it was met in; begins the message
     :param quoted: whether the exception's own text is shown; not where it may hold a password

@@ -67,7 +67,7 @@ class SubnetManager:
 
 @dataclasses.dataclass(frozen=True)
 class LostManager:
-    """What is left of a subnet manager that does not answer: the port that was its.
+    """The rest of a subnet manager that does not answer: the port that was its.
 
     :ivar lid: the LID that the asking port still has for its manager
     :ivar description: node description at that LID; None when nothing answers there
@@ -86,7 +86,7 @@ Barrier = typing.Literal["module", "port", "device", "right"]
 
 @dataclasses.dataclass(frozen=True)
 class SeenSubnet:
-    """What one port says of its subnet.
+    """The subnet of one port.
 
     :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is
@@ -190,13 +190,13 @@ class FabricNode:
 
     @property
     def called(self) -> str:
-        """What a reader calls it: its description, of which the IBA has 64 bytes; without one its GUID."""
+        """Return its name: its description, of which the IBA has 64 bytes; without one its GUID."""
         return self.description.strip()[:64] or self.guid
 
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """What ibnetdiscover sees from one port. Each link is there once.
+    """The topology that ibnetdiscover shows from one port. Each link is there once.
 
     :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None:
         not read
@@ -284,7 +284,7 @@ class SeenErrors:
 
 @dataclasses.dataclass(frozen=True)
 class SeenTopology:
-    """What one port shows of its fabric.
+    """The fabric as one port shows it.
 
     :ivar topology: None: see ``error``; then links and counters were not read either
     :ivar managers: None when the port was not asked for them; so for the others
@@ -304,7 +304,7 @@ class SeenTopology:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where the port of an HCA is.
+    """The place of an HCA's port.
 
     :ivar hca: its name as a reader calls it: the RDMA device where there is one
     :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node

@@ -43,7 +43,7 @@ class Fact:
 
 @dataclasses.dataclass(frozen=True)
 class Resume:
-    """That a run was gone on with.
+    """A resumption of a run.
 
     :ivar stage: the first one that was run again; those before it were kept
     :ivar time: UTC, ISO 8601
@@ -55,7 +55,7 @@ class Resume:
 
 @dataclasses.dataclass(frozen=True)
 class RunStart:
-    """What a run began with.
+    """The start of a run.
 
     :ivar run: identity of the run
     :ivar started: UTC, ISO 8601
@@ -103,7 +103,7 @@ class RunStart:
 
 @dataclasses.dataclass(frozen=True)
 class FactCount:
-    """How many facts of a kind a stage was judged by.
+    """The number of facts of a kind by which a stage was judged.
 
     :ivar seen: nodes with a value; 1 or 0 of a kind of the cluster
     :ivar missing: nodes with an error in its place
@@ -122,8 +122,8 @@ def intent_checksum(start: RunStart) -> str:
 
 
 def contradiction(fact: Fact) -> str:
-    """What in a fact can't be true, in one sentence; empty when it holds together. Files get edited, and put together
-    by hand."""
+    """Return a contradiction in a fact, in one sentence; empty when it holds together. Files get edited, and put
+    together by hand."""
     if fact.value is not None and fact.error is not None:
         return "it has a value and an error"
     return "it has neither a value nor an error" if fact.value is None and not fact.error else ""

@@ -12,8 +12,8 @@ from .kubernetes import Workload
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """What node feature discovery's worker is told; the defaults are its own. [node-feature-discovery source/pci,
-    pkg/nfd-worker]
+    """The configuration of node feature discovery's worker; the defaults are its own. [node-feature-discovery
+    source/pci, pkg/nfd-worker]
 
     :ivar classes: PCI classes, or how they begin, of which it makes labels (sources.pci.deviceClassWhitelist)
     :ivar fields: of a PCI device in the name of its label (sources.pci.deviceLabelFields)

@@ -76,17 +76,18 @@ class Finding:
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)
 def _pattern(text: str) -> typing.Pattern[str]:
-    """A pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
+    """Return a pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
     return re.compile(fnmatch.translate(text))
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern of the shell takes a text. One of more than ``MOST_PATTERN`` characters takes none."""
+    """Return whether a pattern of the shell matches a text. One of more than ``MOST_PATTERN`` characters matches
+    none."""
     return len(pattern) <= MOST_PATTERN and _pattern(pattern).match(text) is not None
 
 
 def never_waived(check: str) -> bool:
-    """Whether no waiver covers this check."""
+    """Return whether no waiver covers this check."""
     return any(matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
@@ -109,7 +110,7 @@ class Waiver:
         return self.names(finding.check) and matches(self.subject, finding.subject)
 
     def names(self, check: str) -> bool:
-        """Whether it covers findings of this check, be it not of each subject."""
+        """Return whether it covers findings of this check, of some subjects at least."""
         return matches(self.check, check) and not never_waived(check)
 
 
@@ -160,5 +161,5 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 
 
 def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
-    """A finding that passes."""
+    """Return a finding that passes."""
     return Finding(check, subject, PASS, measured, expected)

@@ -50,7 +50,7 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
+class ReportedSetting:
     """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
 
     value: Word
@@ -58,7 +58,7 @@ class Said:
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class FirmwareSetting:
     """A parameter of the firmware, its values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
 
     :ivar next: after the next reset; None where the tool says N/A, like the next two
@@ -77,7 +77,7 @@ class Setting:
 
     @property
     def pending(self) -> bool:
-        """Whether it changes with the next reset."""
+        """Return whether it changes with the next reset."""
         return None not in (self.next, self.current) and not same(str(self.next), str(self.current))
 
 
@@ -99,29 +99,29 @@ class HcaFirmware:
 
     address: PciAddress
     device: Word = ""
-    psid: typing.Optional[Said] = None
-    running: typing.Optional[Said] = None
-    stored: typing.Optional[Said] = None
-    settings: typing.Annotated[tuple[Setting, ...], SETTINGS] = ()
+    psid: typing.Optional[ReportedSetting] = None
+    running: typing.Optional[ReportedSetting] = None
+    stored: typing.Optional[ReportedSetting] = None
+    settings: typing.Annotated[tuple[FirmwareSetting, ...], SETTINGS] = ()
     settings_from: str = ""
     not_asked: Messages = ()
     errors: Messages = ()
 
-    def setting(self, name: str) -> typing.Optional[Setting]:
-        """A parameter by its name; None where the firmware does not have it, or nobody could be asked."""
+    def setting(self, name: str) -> typing.Optional[FirmwareSetting]:
+        """Return a parameter by its name; None where the firmware does not have it, or nobody could be asked."""
         return next((setting for setting in self.settings if setting.name == name), None)
 
     @property
     def dpu(self) -> bool:
-        """Whether it is a BlueField whose Arm cores own it: the host must leave its settings alone."""
+        """Return whether it is a BlueField whose Arm cores own it: the host must leave its settings alone."""
         mode = self.setting(DPU_MODE)
         return self.device in BLUEFIELDS and mode is not None and number(mode.current or mode.next) == 0
 
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareIntent:
-    """What the firmware of the HCAs that make VFs shall be set to beside what their fabric needs: SR-IOV, its number of
-    VFs, its kind of link. None leaves it.
+    """The firmware settings of the HCAs that make VFs, beside what their fabric needs: SR-IOV, its number of VFs, its
+    kind of link. None leaves it.
 
     :ivar num_of_vfs: that the firmware shall offer, where that is more than the fabric's
     :ivar advanced_pci_settings: shows the advanced settings of PCI, of which the next but one and the last are two
@@ -137,7 +137,8 @@ class FirmwareIntent:
     max_acc_out_read: typing.Optional[int] = None
 
     def settings(self) -> dict[str, str]:
-        """By their names in the firmware, without the number of VFs, which is no less than each fabric needs."""
+        """Return the settings by their names in the firmware, without the number of VFs, which is no less than each
+        fabric needs."""
         wished = {
             field.name.upper(): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -162,8 +163,8 @@ class ObservedFirmware:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
-    """What is to be set in one HCA; nothing where it is set already.
+class FirmwareChange:
+    """The settings to change in one HCA; none where they are right already.
 
     :ivar before: next values, by name of the setting
     :ivar after: as the tool takes them
@@ -177,13 +178,13 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareSet:
-    """What was made of the settings that are wanted of a node's HCAs.
+    """The outcome of the settings that are wanted of a node's HCAs.
 
     :ivar hcas: what was set, or would be in check mode
     :ivar refusal: why nothing can be set, with what to do
     """
 
-    hcas: tuple[Change, ...] = ()
+    hcas: tuple[FirmwareChange, ...] = ()
     refusal: str = ""
 
 
@@ -197,7 +198,7 @@ class ObservedFirmwareSet:
 
 @dataclasses.dataclass(frozen=True)
 class NicDevice:
-    """What NVIDIA's NIC configuration operator reports of a card.
+    """The report of NVIDIA's NIC configuration operator on a card.
 
     :ivar namespace: of the operator
     :ivar type: PCI device id, four hex digits
@@ -239,7 +240,7 @@ class NicTemplate:
 
 @dataclasses.dataclass(frozen=True)
 class NicState:
-    """How far NVIDIA's operator is with the settings of a card.
+    """The progress of NVIDIA's operator with the settings of a card.
 
     :ivar template: what it has to have, as the template says
     :ivar seen: the operator has judged what the card has to have now
@@ -257,7 +258,7 @@ class NicState:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFirmwarePlan:
-    """What becomes of the settings of a node's HCAs.
+    """The plan for the settings of a node's HCAs.
 
     :ivar settings: by PCI address, what the node itself has to set
     :ivar refusal: why it can't, with what to do
@@ -284,12 +285,12 @@ class NicDevices:
 
 
 def text(value: typing.Any) -> str:
-    """A value of YAML as mstconfig takes it: a boolean is True or False in both."""
+    """Return a value of YAML as mstconfig takes it: a boolean is True or False in both."""
     return str(value)
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """An instruction: how the next values come into force.
+    """Return an instruction: how the next values come into force.
 
     mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts
     load them by a cold start alone.
@@ -302,7 +303,7 @@ def way_of_reset(device: str, address: str) -> str:
 
 
 def number(value: typing.Optional[str]) -> typing.Optional[int]:
-    """The number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
+    """Return the number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
     if value is None:
         return None
     match = _IN_BRACKETS.match(value)
@@ -316,7 +317,7 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two values are one: ``True(1)``, ``true`` and ``1`` are."""
+    """Return whether two values are equal: ``True(1)``, ``true`` and ``1`` are."""
     return bool(_spellings(one) & _spellings(other))
 
 

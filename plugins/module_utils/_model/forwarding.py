@@ -40,7 +40,7 @@ class ForwardingTable:
     unread: typing.Annotated[tuple[typing.Annotated[int, BLOCK], ...], BLOCKS] = ()
 
     def port(self, lid: int) -> typing.Optional[int]:
-        """The port out of the switch to a LID, or None."""
+        """Return the port out of the switch to a LID, or None."""
         told = self.ports[lid] if 0 < lid < len(self.ports) else UNTOLD
         return None if told == UNTOLD else told
 

@@ -61,8 +61,8 @@ class PcieLink:
     payload_could: typing.Optional[Payload] = None
 
 
-def pcie_gbps(speed: float, width: int) -> float:
-    """What a PCIe link carries in each direction less its encoding, in Gb/s.
+def compute_pcie_gbps(speed: float, width: int) -> float:
+    """Return the rate of a PCIe link in each direction, less its encoding, in Gb/s.
 
     Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
     flits, of whose 256 bytes 236 are for packets (6.0, 4.2.3).
@@ -155,7 +155,7 @@ class Port:
 
     @property
     def linked(self) -> bool:
-        """Whether it may have a link: a state that was not read is none that speaks against it."""
+        """Return whether it may have a link: a state that was not read is none that speaks against it."""
         return self.physical_state in (None, "LinkUp")
 
 
@@ -178,8 +178,8 @@ LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own
-    driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+    """The settings that the physical function has for a VF. None where neither ``ip link`` nor sysfs shows it; only
+    NVIDIA's own driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
 
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
@@ -198,8 +198,8 @@ class VfAdministration:
 
 @dataclasses.dataclass(frozen=True)
 class HeldParts:
-    """What of a function is in another network namespace than the node's own: a pod has it. The node's sysfs shows none
-    of it then.
+    """The parts of a function that are in another network namespace than the node's own: a pod has it. The node's sysfs
+    shows none of it then.
 
     :ivar netdevs: by the names that they have there
     :ivar names: that they had on the node, where the CNI plugin keeps them
@@ -258,12 +258,12 @@ class Hca:
 
     @property
     def all_netdevs(self) -> tuple[Netdev, ...]:
-        """Its network interfaces, those that a pod has as well."""
+        """Return its network interfaces, those that a pod has as well."""
         return (*self.netdevs, *(self.held.netdevs if self.held else ()))
 
     @property
     def all_ports(self) -> tuple[Port, ...]:
-        """Its ports, also where a pod has the RDMA device."""
+        """Return its ports, also where a pod has the RDMA device."""
         return self.ports or (self.held.ports if self.held else ())
 
     @property
@@ -284,7 +284,7 @@ class NodeHcas:
 
     @property
     def functions(self) -> tuple[Hca, ...]:
-        """What is on PCI, the first of each function: one function may carry several RDMA devices."""
+        """Return the HCAs on PCI, the first of each function: one function may carry several RDMA devices."""
         found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:
@@ -292,12 +292,12 @@ class NodeHcas:
         return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
-        """The function at a PCI address; None where the node shows none there."""
+        """Return the function at a PCI address; None where the node shows none there."""
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
-        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE);
-        None when there is none."""
+        """Return the HCA with an RDMA device that stands for this function too, because both are parts of one bond
+        (RoCE); None when there is none."""
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
         others = (
             other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)

@@ -23,7 +23,7 @@ HOST_KINDS = ("MachineConfig", "KubeletConfig")
 
 @dataclasses.dataclass(frozen=True)
 class MemlockProof:
-    """What a pod that is not root, and has no IPC_LOCK, found on one node.
+    """The result of a pod that is not root, and has no IPC_LOCK, on one node.
 
     :ivar pod: namespace/name; empty where none was made
     :ivar user: numeric id that it ran as
@@ -53,7 +53,7 @@ class MemlockProof:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedText:
-    """What a node answered in a word, or why there is no answer."""
+    """The answer of a node in a word, or why there is none."""
 
     value: typing.Optional[str] = None
     error: typing.Optional[str] = None
@@ -79,8 +79,8 @@ class ClusterPolicies:
 
 @dataclasses.dataclass(frozen=True)
 class HostConfig:
-    """What reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig, of which
-    OpenShift makes MachineConfigs.
+    """An object that reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig,
+    of which OpenShift makes MachineConfigs.
 
     :ivar kind: one of HOST_KINDS
     :ivar what: it changes on a node, in words
@@ -120,7 +120,7 @@ class KubeletStatus:
 
 @dataclasses.dataclass(frozen=True)
 class Roll:
-    """How one MachineConfigPool took what is new to it.
+    """The progress of one MachineConfigPool with what is new to it.
 
     :ivar rolls: how often it gave its nodes another configuration, once being what was planned
     :ivar config: that all of its nodes have now

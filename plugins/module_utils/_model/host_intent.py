@@ -11,7 +11,7 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Memlock:
-    """How much memory a container may lock; RDMA registers what it locks.
+    """The memory that a container may lock; RDMA registers what it locks.
 
     :ivar by: who sets it: a MachineConfig for CRI-O (OpenShift), or a drop-in of containerd's unit on each node
     :ivar limit_gib: in GiB; None only beside ``unlimited``
@@ -36,8 +36,8 @@ class Memlock:
 
 @dataclasses.dataclass(frozen=True)
 class Kubelet:
-    """How the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA crosses the
-    socket. None leaves what the kubelet has.
+    """The settings by which the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA
+    crosses the socket. None leaves what the kubelet has.
 
     :ivar topology_manager_scope: of what the policy holds: of each container, or of the whole pod
     :ivar cpu_manager_policy: static gives CPUs of its own to a container of a Guaranteed pod that asks for whole ones
@@ -73,5 +73,5 @@ class HostNeeds:
 
     @property
     def machine_memlock(self) -> typing.Optional[Memlock]:
-        """The limit that a MachineConfig sets; None where none does."""
+        """Return the limit that a MachineConfig sets; None where none does."""
         return self.memlock if self.memlock is not None and self.memlock.by == "machine_config" else None

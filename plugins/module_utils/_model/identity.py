@@ -20,19 +20,26 @@ from .boundary.form import Bound
 
 _UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _SERIAL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{2,62}[\x21-\x7e])")
-#: that boards have whose maker has set none: AMI's default in both orders, and two that many boards share
+#: that boards have whose maker has set none: AMI's default in both orders, and others that many boards share
 _DEFAULT_UUIDS = frozenset(
     {
         "03000200-0400-0500-0006-000700080009",
         "00020003-0004-0005-0006-000700080009",
         "12345678-1234-5678-90ab-cddeefaabbcc",
         "01234567-89ab-cdef-0123-456789abcdef",
+        "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        "03020100-0504-0706-0809-0a0b0c0d0e0f",
+        "11111111-2222-3333-4444-555555555555",
     }
 )
-#: what stands in place of a serial number that nobody has set, without blanks and dots
+#: what stands in place of a serial number that nobody has set, without blanks, dots, brackets and other signs
 _DEFAULT_SERIALS = re.compile(
-    r"none|null|n/?a|unknown|empty|invalid|default(?:string)?|notspecified|notavailable|notapplicable|notset|systemserialnumber|serialnumber"
-    r"|chassisserialnumber|tobefilledby\w*|tobedetermined|oem|0?123456789a?b?c?d?e?f?|1234567890|01234567890123456789ab\w*"
+    r"none|null|nil|na|unknown|undefined|unspecified|empty|invalid|tbd|test|oem|sn"
+    r"|default(?:string|serial(?:number)?)?"
+    r"|not(?:specified|available|applicable|set|provided|defined|present|programmed)"
+    r"|(?:system|chassis|product|baseboard|board|enclosure|asset|no)?(?:serial(?:number|no)?|assettag)"
+    r"|(?:tobe)?filledby\w*|tobedetermined"
+    r"|0?12345(?:6(?:7(?:8(?:9a?b?c?d?e?f?)?)?)?)?|1234567890|01234567890123456789ab\w*"
 )
 
 #: serial numbers of one machine: DMI shows that of the system and that of the board
@@ -48,7 +55,7 @@ SERIALS = Bound("serial numbers", 1024)
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """What a machine is called, by its BMC or by itself.
+    """The identity of a machine, by its BMC or by itself.
 
     :ivar uuid: in lower case with dashes, in the order in which it was told; empty where nobody tells one that is one
     :ivar serials: serial numbers of the system; empty where nobody tells one
@@ -59,14 +66,14 @@ class Identity:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What no other machine may have, in one form whatever the order of bytes and the case of letters. Machines in
-        one chassis may share a serial number, so that it counts only without a UUID.
+        """Return the keys that no other machine may have, in one form whatever the order of bytes and the case of
+        letters. Machines in one chassis may share a serial number, so that it counts only without a UUID.
         """
         return self.every[:1] if self.uuid else self.every
 
     @property
     def every(self) -> tuple[str, ...]:
-        """The UUID, where there is one, and each serial number, in the form of ``keys``."""
+        """Return the UUID, where there is one, and each serial number, in the form of ``keys``."""
         uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
@@ -93,7 +100,7 @@ class Boot:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """Whether a BMC is that of a node.
+    """The verdict whether a BMC is that of a node.
 
     :ivar why: of any state but proven
     """
@@ -104,13 +111,13 @@ class Verdict:
 
     @property
     def refused(self) -> bool:
-        """Whether the BMC counts for nothing: neither is it written to, nor is what it says that of the node."""
+        """Return whether the BMC is refused: it is not written to, and its reports do not count for the node."""
         return self.state in ("other", "unknown")
 
 
 @dataclasses.dataclass(frozen=True)
 class Claims:
-    """What all nodes of a cluster call themselves.
+    """The identities of all nodes of a cluster.
 
     :ivar reported: systemUUID of each node, by its kubelet
     :ivar looked: what DMI of a node shows, by the node's own look; without the nodes that were not looked at
@@ -124,17 +131,17 @@ class Claims:
     machines: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
 
     def of(self, node: str) -> Identity:
-        """What is known of one node, its kubelet first."""
+        """Return the identity of one node, its kubelet first."""
         seen = self.looked.get(node, Identity())
         # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
         # the rest of them
-        told = identity_of(seen.uuid, seen.serials[:_MOST_SERIALS])
+        told = make_identity(seen.uuid, seen.serials[:_MOST_SERIALS])
         # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID
         # [src cadvisor GetSystemUUID]
         return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
 
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
-        """Whether a system behind a BMC is this node.
+        """Judge whether a system behind a BMC is this node.
 
         :param machine: what the BMC calls it
         :param asserted: the inventory says that it is; this counts only where nothing can be compared
@@ -173,8 +180,8 @@ class Claims:
         return Verdict("unknown", why, remedy)
 
     def refusal(self, node: str) -> typing.Optional[Verdict]:
-        """Why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for two
-        nodes, are no node's."""
+        """Return why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for
+        two nodes, are no node's."""
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
             why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
@@ -209,7 +216,7 @@ class Claims:
 
     @functools.cached_property
     def _owners(self) -> dict[str, list[str]]:
-        """Names of nodes by what each is called."""
+        """Return the names of nodes by what each is called."""
         found: dict[str, list[str]] = {}
         for name in self._names:
             for key in self.of(name).every:
@@ -218,7 +225,7 @@ class Claims:
 
     @functools.cached_property
     def _at(self) -> dict[str, list[str]]:
-        """Names of nodes by the place of their BMC."""
+        """Return names of nodes by the place of their BMC."""
         found: dict[str, list[str]] = {}
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
@@ -226,13 +233,13 @@ class Claims:
 
 
 def _are_twins(one: Identity, other: Identity) -> bool:
-    """Whether two nodes tell one identity. Beside two UUIDs a serial number says nothing; where one is missing, it is
-    all that there is."""
+    """Return whether two nodes report one identity. Beside two UUIDs a serial number does not count; where one is
+    missing, it is all that there is."""
     return bool({*one.keys} & {*other.keys} or (not (one.uuid and other.uuid) and {*one.every} & {*other.every}))
 
 
 def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool]) -> bool:
-    """Whether a machine is another node.
+    """Return whether a machine is another node.
 
     :param by_serial: the serial number is what makes it that of the node in question, so that it may be no other one's
     """
@@ -240,8 +247,8 @@ def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool])
 
 
 def uuid_of(text: typing.Any) -> str:
-    """A UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has set
-    none.
+    """Return a UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has
+    set none.
 
     >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
     ('4c4c4544-0035-3510-8054-c6c04f503347', '')
@@ -254,24 +261,24 @@ def uuid_of(text: typing.Any) -> str:
 
 
 def serial_of(text: typing.Any) -> str:
-    """A serial number; empty where there is none, or what stands in its place.
+    """Return a serial number; empty where there is none, or what stands in its place.
 
     >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
     ('F54P1G3', '', '')
     """
     found = text.strip() if isinstance(text, str) and len(text) < 200 else ""
-    plain = re.sub(r"[ .]", "", found.lower())
+    plain = re.sub(r"[^0-9a-z]", "", found.lower())
     dull = _DEFAULT_SERIALS.fullmatch(plain) or len(set(plain)) < 2
     return found if _SERIAL.fullmatch(found) and not dull else ""
 
 
-def identity_of(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
-    """The identity in texts of somebody else's; what is none of it is left out."""
+def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
+    """Return the identity in texts of somebody else's; what is none of it is left out."""
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
 def swapped(uuid: str) -> str:
-    """The same UUID with the bytes of its first three fields in the other order.
+    """Return the same UUID with the bytes of its first three fields in the other order.
 
     >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
     '33221100-5544-7766-8899-aabbccddeeff'
@@ -284,7 +291,7 @@ def swapped(uuid: str) -> str:
 
 
 def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
-    """Whether both are one machine; None where that can't be told.
+    """Return whether both are one machine; None where that is not known.
 
     The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside
     the same UUID proves nothing; the same one beside another UUID leaves it open.
@@ -300,9 +307,9 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
     return None
 
 
-def shown_boot(text: typing.Any) -> Boot:
-    """What a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root asks and there
-    is one.
+def parse_shown_boot(text: typing.Any) -> Boot:
+    """Read the boot that a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root
+    asks and there is one.
 
     >>> shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\\ncat: Permission denied\\n")
     Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
@@ -311,9 +318,11 @@ def shown_boot(text: typing.Any) -> Boot:
     return Boot(uuid_of(boot), uuid_of(machine))
 
 
-def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]) -> typing.Optional[tuple[str, str]]:
-    """Why the machine at the address of a node is not known to be that node: what was seen, and what to do. None where
-    it is the node.
+def find_wrong_machine(
+    node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]
+) -> typing.Optional[tuple[str, str]]:
+    """Return why the machine at the address of a node is not known to be that node: what was seen, and what to do. None
+    where it is the node.
 
     The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can
     read the boot ID of its machine.

@@ -14,7 +14,7 @@ _DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def by_digest(image: str) -> bool:
-    """Whether the name of an image says which one it is: what a tag names may differ from node to node, and from day to
+    """Return whether the name of an image has a digest: what a tag names may differ from node to node, and from day to
     day."""
     return _DIGEST.fullmatch(image) is not None
 
@@ -35,7 +35,7 @@ class ImageReference:
 
     @property
     def identity(self) -> str:
-        """The whole name, as a list of registries may hold it."""
+        """Return the whole name, as a list of registries may hold it."""
         return f"{self.repository}{'@' if self.form == 'digest' else ':'}{self.version}"
 
 
@@ -73,7 +73,7 @@ class RegistrySources:
 
 @dataclasses.dataclass(frozen=True)
 class ImageFacts:
-    """What sriov_operator_info sees of how images are pulled. A cluster that does not serve these kinds has no rule and
+    """The rules and lists by which the cluster pulls images. A cluster that does not serve these kinds has no rule and
     no list.
 
     :ivar named: images beside those of the fabrics, each by the variable that names it; an empty one is the default of

@@ -31,7 +31,7 @@ Profile = typing.Literal[
 
 @dataclasses.dataclass(frozen=True)
 class Select:
-    """Which HCAs or NICs of a node belong to the fabric.
+    """The selectors of the HCAs or NICs of a node that belong to the fabric.
 
     :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the subnet managers of the fabric, of which the port
         must see one. InfiniBand only
@@ -98,8 +98,8 @@ class Network:
 
     @property
     def vf_settings(self) -> dict[str, typing.Union[int, bool]]:
-        """What the CNI plugin shall set for a VF that a pod takes, by name; what the intent leaves to the driver is not
-        in it."""
+        """Return the settings of the CNI plugin for a VF that a pod takes, by name; what the intent leaves to the
+        driver is not in it."""
         return {name: getattr(self, name) for name in VF_SETTINGS if getattr(self, name) is not None}
 
 
@@ -215,7 +215,7 @@ class Pods:
 
 @dataclasses.dataclass(frozen=True)
 class Bandwidth:
-    """Who measures with whom.
+    """The settings that choose the pairs to measure.
 
     :ivar rounds: so many of disjoint pairs; or all, so that everybody meets everybody, or as many as fit a stage; or
         those that use each link of the fabric in both directions, and then suspects alone (auto). None means all for a
@@ -271,7 +271,7 @@ class Fabric:
 
     @property
     def pool(self) -> typing.Optional[NvIpamPool]:
-        """The pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
+        """Return the pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
         return self.ipam.pool if self.ipam else None
 
 
@@ -293,7 +293,7 @@ class DrainPool:
 
 @dataclasses.dataclass(frozen=True)
 class DrainOptions:
-    """What a drain of the collection may take, as the options of ``kubectl drain`` of the same name say it.
+    """The pods that a drain of the collection may evict, by the options of ``kubectl drain`` of the same name.
 
     :ivar delete_empty_dir_data: pods with a volume of the kind emptyDir, whose data is lost
     :ivar force: pods that no controller makes again
@@ -323,7 +323,7 @@ class NetworkOperator:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What the log of a job must prove.
+    """The properties that the log of a job must prove.
 
     :ivar fabric: whose HCAs it uses; None are those of all fabrics
     :ivar ranks: of the whole job; None takes what the log says
@@ -341,7 +341,7 @@ Disruption = typing.Literal["none", "drain", "reboot"]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterIntent:
-    """What all fabrics share.
+    """The settings that all fabrics share.
 
     :ivar node_selector: label of the nodes that take part
     :ivar operator_namespace: of the SR-IOV network operator; None is where it is seen

@@ -74,10 +74,10 @@ def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[Inventor
             name for name in others if name not in greedy or node.name in greedy or known[name].address == node.address
         ]
 
-    return dataclasses.replace(found, nodes=tuple(_without_shared(node, rivals(node)) for node in found.nodes))
+    return dataclasses.replace(found, nodes=tuple(_remove_shared(node, rivals(node)) for node in found.nodes))
 
 
-def _without_shared(node: InventoryNode, others: typing.Sequence[str]) -> InventoryNode:
+def _remove_shared(node: InventoryNode, others: typing.Sequence[str]) -> InventoryNode:
     if not node.address or not others:
         return node
     words = f"Node {node.name}: its InternalIP {node.address} is also that of {', '.join(others[:3])}"

@@ -109,7 +109,7 @@ class Replaced:
 
 
 @dataclasses.dataclass(frozen=True)
-class Container:
+class PodContainer:
     """A container of a pod template.
 
     :ivar environment: of env, and NAME=value of NCCL's variables in command and args
@@ -158,7 +158,7 @@ class NetworkRequest:
 
 @dataclasses.dataclass(frozen=True)
 class PodTemplate:
-    """What a job makes pods of.
+    """The template of the pods of a job.
 
     :ivar path: in the object, as a reader would write it: ``spec.pytorchReplicaSpecs.Worker``
     :ivar count: pods that are made of it
@@ -173,8 +173,8 @@ class PodTemplate:
 
     path: str
     count: int
-    containers: tuple[Container, ...]
-    init_containers: tuple[Container, ...] = ()
+    containers: tuple[PodContainer, ...]
+    init_containers: tuple[PodContainer, ...] = ()
     networks: tuple[NetworkRequest, ...] = ()
     host_network: bool = False
     volumes: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ class PodTemplate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
+class JobWorkload:
     """A job as somebody wrote it, or as it is in the cluster.
 
     :ivar queue: LocalQueue of Kueue that it asks for; empty where it asks for none
@@ -226,7 +226,7 @@ class JobObjects:
 
 
 @dataclasses.dataclass(frozen=True)
-class Attachment:
+class JobAttachment:
     """A NetworkAttachmentDefinition.
 
     :ivar name: namespace/name
@@ -244,7 +244,7 @@ class Attachment:
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class VolumeClaim:
     """A PersistentVolumeClaim: namespace/name, accessModes, status.phase."""
 
     name: str
@@ -254,7 +254,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class PodDevices:
-    """What multus says of a pod that runs.
+    """The devices of a running pod, as multus reports them.
 
     :ivar interfaces: of its secondary networks
     :ivar devices: RDMA devices of those (device-info); empty where it says nothing of them
@@ -267,7 +267,7 @@ class PodDevices:
 
 @dataclasses.dataclass(frozen=True)
 class JobSurroundings:
-    """What a job meets.
+    """The state of the cluster and its nodes around a job.
 
     :ivar attachments: that the jobs name
     :ivar offered: resources that the jobs ask for, and that attachments need which they do not name
@@ -284,10 +284,10 @@ class JobSurroundings:
     """
 
     nodes: tuple[ClusterNode, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[JobAttachment, ...] = ()
     offered: frozenset[str] = frozenset()
     others: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[VolumeClaim, ...] = ()
     pods: tuple[PodDevices, ...] = ()
     devices: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     enforced: dict[str, str] = dataclasses.field(default_factory=dict)

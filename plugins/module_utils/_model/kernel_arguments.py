@@ -14,7 +14,7 @@ RECORD = "etc/linerate-rdma/kernel-arguments"
 
 @dataclasses.dataclass(frozen=True)
 class KernelArguments:
-    """What a node says of the arguments that are wanted of it.
+    """The state of the wanted kernel arguments on a node.
 
     :ivar missing: of those, what the running kernel was not given
     :ivar refusal: why it can't be written for the next boot, with what to do

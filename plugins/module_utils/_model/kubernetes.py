@@ -88,7 +88,7 @@ class CommandResult:
 
 @dataclasses.dataclass(frozen=True)
 class Container:
-    """Where a command runs.
+    """The container in which a command runs.
 
     :ivar name: of the container; empty for the only one of its pod
     """

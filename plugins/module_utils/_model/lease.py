@@ -47,8 +47,7 @@ class Holder:
     process: str = ""
 
     def is_mine(self, me: Holder) -> bool:
-        """Whether this is the same invocation. A run that is gone on with is another one: the first one may still
-        live."""
+        """Return whether this is the same invocation. A resumed run is another one: the first one may still live."""
         return (self.run, self.process) == (me.run, me.process)
 
 
@@ -112,7 +111,7 @@ def decide(
     unchanged: float,
     alive: typing.Optional[bool],
 ) -> Verdict:
-    """Whether ``me`` may have the Lease.
+    """Decide whether ``me`` may have the Lease.
 
     The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both the API
     server's own (header Date of its answers), so that they tell how long the holder has been silent, whatever the hosts
@@ -136,21 +135,21 @@ def decide(
 
 
 def silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
-    """Seconds since the holder's last sign of life, at least."""
+    """Return the seconds since the holder's last sign of life, at least."""
     told = (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
     return max(told, unchanged)
 
 
 def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
-    """Seconds until others may take it, if it is not renewed; None where nobody knows, since a time is missing or lies
-    in the future."""
+    """Return the seconds until others may take it, if it is not renewed; None where nobody knows, since a time is
+    missing or lies in the future."""
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
     return max(0.0, lease.seconds + SKEW - silence(lease, now))
 
 
-def taken(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
-    """The Lease with ``me`` in it, renewed at ``now``."""
+def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
+    """Return the Lease with ``me`` in it, renewed at ``now``."""
     if lease is None:
         return Lease(me, now, now, seconds, 0, doing)
     if lease.holder.is_mine(me):
@@ -177,6 +176,6 @@ def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
 
 
 def process_number(identity: str) -> str:
-    """The process id in the identity of a process; empty where there is none."""
+    """Return the process id in the identity of a process; empty where there is none."""
     parts = identity.split("/")
     return parts[2] if len(parts) == 4 else ""

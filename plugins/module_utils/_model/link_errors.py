@@ -40,8 +40,8 @@ class EarlierErrors:
     unread: tuple[str, ...] = ()
 
 
-def reading_of(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
-    """What a run read, through whatever ports. An end that gave no answer is not in it: nobody knows what it counts."""
+def collect_readings(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
+    """Return the counters that a run read, through whatever ports. An end that gave no answer is not in it."""
     ends: dict[End, typing.Mapping[str, int]] = {}
     for one in seen:
         report = one.errors.later if one.errors is not None else None
@@ -50,8 +50,10 @@ def reading_of(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
     return ErrorReading(run, ends)
 
 
-def growth(before: typing.Mapping[str, int], later: typing.Mapping[str, int], names: typing.Container[str]) -> int:
-    """By how much counters of a port have risen. What one that was cleared meanwhile shows came since then.
+def compute_growth(
+    before: typing.Mapping[str, int], later: typing.Mapping[str, int], names: typing.Container[str]
+) -> int:
+    """Return by how much counters of a port have risen. What one that was cleared meanwhile shows came since then.
 
     :param names: of the counters that count here
     """

@@ -24,7 +24,7 @@ import typing
 
 from .boundary.form import Bound, Range
 from .errors import RdmaError
-from .once import find_second, keys_of
+from .once import find_second, list_keys
 from .text import kind_of, plain
 
 _MOST_OF_A_FLOAT = 10**300
@@ -59,8 +59,8 @@ class LoadError(RdmaError):
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """The known word that looks most like ``word``, as a hint for a message; empty when none is near, and where it
-    would take long to look: among more than ``MOST_KNOWN`` words, and for one of more than 64 characters. For words
+    """Return the known word that looks most like ``word``, as a hint for a message; empty when none is near, and where
+    it would take long to look: among more than ``MOST_KNOWN`` words, and for one of more than 64 characters. For words
     whose number somebody else chose there is ``Hints``.
     """
     words = list(itertools.islice(known, MOST_KNOWN + 1))
@@ -79,7 +79,7 @@ class Hints:
         self._left = MOST_HINTS
 
     def nearest(self, word: str, known: typing.Iterable[str]) -> str:
-        """The same as ``nearest``."""
+        """Return the same as ``nearest``."""
         self._left -= 1
         return nearest(word, known) if self._left >= 0 else ""
 
@@ -91,7 +91,7 @@ def to_data(value: typing.Any) -> typing.Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: to_data(getattr(value, name)) for name in _names(type(value))}
+        return {name: to_data(getattr(value, name)) for name in _list_names(type(value))}
     if isinstance(value, dict):
         return {str(key): to_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -121,17 +121,17 @@ Loader = typing.Callable[[typing.Any], typing.Any]
 
 @functools.cache
 def _fast(cls: typing.Any) -> Loader:
-    """What loads data as this type, or raises whatever comes."""
+    """Make a function that loads data as this type, or raises any error."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
         return lambda data: data
-    if origin is typing.Union and len(_options(cls)) == 1:
-        return _fast_optional(_fast(_options(cls)[0]))
+    if origin is typing.Union and len(_list_options(cls)) == 1:
+        return _fast_optional(_fast(_list_options(cls)[0]))
     if origin is typing.Annotated:
         return _fast_formed(*arguments[:2])
     if origin is tuple:
-        return _fast_tuple(_fast_item(arguments[0]), keys_of(arguments[0]))
+        return _fast_tuple(_fast_item(arguments[0]), list_keys(arguments[0]))
     if origin is dict:
         return _fast_dict(_fast(_key_type(arguments[0])), _fast(arguments[1]))
     if origin is None and dataclasses.is_dataclass(cls):
@@ -162,7 +162,7 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
 
 
 def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
-    """What loads a list or a mapping, and looks at none of its items where there are too many."""
+    """Make a function that loads a list or a mapping, and looks at none of its items where there are too many."""
 
     def load_bound(data: typing.Any) -> typing.Any:
         if len(data) > bound.most:
@@ -173,8 +173,8 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 
 
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
-    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a
-    boolean gets through."""
+    """Make a function that loads a number. A topology has a million of them, so that the limits are compared here.
+    Neither NaN nor a boolean gets through."""
     least, most = form.least, form.most
 
     def load_ranged(data: typing.Any) -> typing.Any:
@@ -187,8 +187,8 @@ def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
 
 
 def _fast_item(cls: typing.Any) -> Loader:
-    """What loads an item of a list. An empty text says of a field that it is not known; as an item it says nothing, and
-    is refused."""
+    """Make a function that loads an item of a list. An empty text means that a field is not known; as an item it is
+    refused."""
     load_item = _fast(cls)
     if typing.get_origin(cls) is not typing.Annotated:
         return load_item
@@ -202,7 +202,7 @@ def _fast_item(cls: typing.Any) -> Loader:
 
 
 def _key_type(cls: typing.Any) -> typing.Any:
-    """The type of a mapping's keys: text, with a form where it has one."""
+    """Return the type of a mapping's keys: text, with a form where it has one."""
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
@@ -258,8 +258,9 @@ class _FastDataclass:
         return self.cls(**values)
 
     def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
-        """By name of the field: the plain type whose values are taken as they are, and what loads all others."""
-        hints = _hints(self.cls)
+        """Return the loaders by name of the field: the plain type whose values are taken as they are, and what loads
+        all others."""
+        hints = _read_hints(self.cls)
         self.fields = {
             field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
             for field in dataclasses.fields(self.cls)
@@ -270,13 +271,13 @@ class _FastDataclass:
 def _plain_type(cls: typing.Any) -> typing.Any:
     """bool, int or str where this is it, or ``Optional`` of it; otherwise what no value is of. Not each float is one
     that can be measured."""
-    if typing.get_origin(cls) is typing.Union and len(_options(cls)) == 1:
-        cls = _options(cls)[0]
+    if typing.get_origin(cls) is typing.Union and len(_list_options(cls)) == 1:
+        cls = _list_options(cls)[0]
     return cls if cls in (bool, int, str) else Loader
 
 
 def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """The same as ``load``, slowly, with the path of what is wrong.
+    """Return the same as ``load``, slowly, with the path of what is wrong.
 
     :raises LoadError: the first mistake, as ``load`` says
     """
@@ -293,7 +294,7 @@ class _First(list[LoadError]):
 
 
 def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
-    """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
+    """Return the value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
 
     A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked
     for (see ``partial``). Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes
@@ -312,8 +313,11 @@ class Unread(Exception):
 _HOLE = object()
 
 
-def partial(cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]) -> typing.Any:
-    """An instance of a dataclass of which some fields are not known. What is in neither argument has its default.
+def make_partial(
+    cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]
+) -> typing.Any:
+    """Return an instance of a dataclass of which some fields are not known. What is in neither argument has its
+    default.
 
     :param unread: fields that raise ``Unread`` when they are asked for; so does a comparison, which would ask for all
         of them
@@ -342,13 +346,13 @@ def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
 
 
 def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """The value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
+    """Return the value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
         return data
     if origin is typing.Union:
-        options = _options(cls)
+        options = _list_options(cls)
         if data is None and type(None) in arguments:
             return None
         if len(options) > 1:
@@ -376,7 +380,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
 def _collect_literal(
     allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """A value out of a closed list, or ``_HOLE``."""
+    """Return a value out of a closed list, or ``_HOLE``."""
     if data in allowed:
         return data
     words = ", ".join(str(word) for word in allowed)
@@ -385,7 +389,7 @@ def _collect_literal(
 
 
 def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """The items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
+    """Return the items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, _seen(data), "a list"))
         return _HOLE
@@ -393,9 +397,9 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
     if any(item is _HOLE for item in items):
         return _HOLE
     with contextlib.suppress(Unread):
-        number = find_second(keys_of(of_items), items)
+        number = find_second(list_keys(of_items), items)
         if number is not None:
-            about = ", ".join(keys_of(of_items))
+            about = ", ".join(list_keys(of_items))
             problems.append(
                 LoadError(
                     f"{path}[{number}]",
@@ -407,15 +411,15 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
     return items
 
 
-def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
-    """What a ``Union`` has beside None."""
+def _list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
+    """Return the types of a ``Union`` beside None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
 def _collect_option(
     options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """What one of several types takes."""
+    """Load data by the first of several types that fits."""
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
@@ -430,7 +434,7 @@ def _collect_option(
 
 
 def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """An item of a list. One with a form is refused where it is an empty text, see ``_fast_item``."""
+    """Return an item of a list. One with a form is refused where it is an empty text, see ``_fast_item``."""
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, _seen(data), typing.get_args(cls)[1].expected))
         return _HOLE
@@ -440,7 +444,8 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[L
 def _collect_formed(
     cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """A text, a number, a list or a mapping that must be of the form of the boundary that its annotation names."""
+    """Return a text, a number, a list or a mapping that must be of the form of the boundary that its annotation
+    names."""
     if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # before any of its items is looked at
         problems.append(
@@ -455,12 +460,12 @@ def _collect_formed(
 
 
 def is_observed(cls: typing.Any) -> bool:
-    """Whether a class is the observation of one node: a value, or why there is none."""
-    return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
+    """Return whether a class is the observation of one node: a value, or why there is none."""
+    return dataclasses.is_dataclass(cls) and _list_names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """What was observed of one node; where the value does not fit, that is its error."""
+    """Load the observation of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
     try:
@@ -487,8 +492,8 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
-        return partial(cls, {}, tuple(fields))
-    hints, values = _hints(cls), {}
+        return make_partial(cls, {}, tuple(fields))
+    hints, values = _read_hints(cls), {}
     unread: set[str] = set()
     misspelt: set[str] = set()
     absent = [name for name in fields if name not in data]
@@ -524,20 +529,21 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     unread.update(name for name, value in values.items() if value is _HOLE)
     # not by its own __init__, which may refuse what is not whole
     return (
-        partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
+        make_partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
         if problems
         else cls(**values)
     )
 
 
 @functools.cache
-def _names(cls: typing.Any) -> tuple[str, ...]:
+def _list_names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @functools.cache
-def _hints(cls: typing.Any) -> dict[str, typing.Any]:
-    """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
+def _read_hints(cls: typing.Any) -> dict[str, typing.Any]:
+    """Return its field types; reading them out of the annotations is slow, and a topology has a hundred thousand
+    records."""
     return typing.get_type_hints(cls, include_extras=True)
 
 
@@ -594,7 +600,7 @@ def _describe(cls: typing.Any) -> str:
     if origin is typing.Annotated:
         return str(typing.get_args(cls)[1].expected)
     if origin is typing.Union:
-        return " or ".join(map(_describe, _options(cls)))
+        return " or ".join(map(_describe, _list_options(cls)))
     if origin is tuple:
         return "a list"
     if origin is typing.Literal:

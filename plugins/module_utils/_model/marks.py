@@ -17,5 +17,5 @@ MANAGED_BY = {LABEL: MANAGER}
 
 
 def is_ours(labels: typing.Mapping[str, typing.Any]) -> bool:
-    """Whether an object with these labels is the collection's."""
+    """Return whether an object with these labels is the collection's."""
     return labels.get(LABEL) == MANAGER

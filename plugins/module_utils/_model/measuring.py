@@ -60,7 +60,7 @@ REFUSALS: dict[str, tuple[str, str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """Why no pod measures on a fabric.
+    """The reason why no pod measures on a fabric.
 
     :ivar cause: key of REFUSALS
     :ivar text: what was seen
@@ -71,5 +71,5 @@ class Refusal:
 
     @property
     def told(self) -> str:
-        """What was seen, and what to do."""
+        """Return what was seen, and what to do."""
         return f"{self.text} {REFUSALS[self.cause][1]}"

@@ -19,8 +19,8 @@ _DOCKER = "docker.io/"
 
 
 def on_mirror(name: str, mirror: Mirror) -> str:
-    """Where a mirror has an image, or a folder of images. What names no registry, is on the mirror already, or has
-    none, keeps its name.
+    """Return the name that an image, or a folder of images, has on a mirror. What names no registry, is on the mirror
+    already, or has none, keeps its name.
 
     :param name: ``registry/path``, with a tag, a digest or neither
     """
@@ -52,7 +52,7 @@ State = typing.Literal["there", "missing", "refused", "silent"]
 
 @dataclasses.dataclass(frozen=True)
 class MirrorAnswer:
-    """What the registry says of one image or chart.
+    """The registry's answer for one image or chart.
 
     :ivar source: its own name
     :ivar place: its name there, by which nodes or Helm pull it
@@ -85,5 +85,5 @@ class MirrorFacts:
 
     @property
     def complete(self) -> bool:
-        """Whether all that a run would pull is proven to be there."""
+        """Return whether all that a run would pull is proven to be there."""
         return not self.unlisted and not self.elsewhere and all(answer.state == "there" for answer in self.answers)

@@ -47,8 +47,8 @@ class NcclDevice:
 
 @dataclasses.dataclass(frozen=True)
 class NcclChoice:
-    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older releases
-    write numbers, and no channels.
+    """The choice of NCCL for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older
+    releases write numbers, and no channels.
 
     :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce; empty where the version does not say
     :ivar size_bytes: of the buffer of one rank: of AllGather and ReduceScatter a part of what nccl-tests counts

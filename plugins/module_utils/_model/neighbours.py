@@ -38,7 +38,7 @@ class SwitchPort:
 
 @dataclasses.dataclass(frozen=True)
 class NetdevNeighbours:
-    """Who is seen through a network interface.
+    """The neighbours of a network interface.
 
     :ivar switch_ports: who was heard by LLDP; several where a bridge without LLDP is between
     :ivar hardware_addresses: of neighbours that the kernel knows

@@ -26,8 +26,8 @@ OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked",
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
-    """What a node has, against what is wanted of it.
+class NodeDifference:
+    """A difference between a node and its desired state.
 
     :ivar source: what it is of: ``BIOS``, ``kernel argument``
     :ivar now: in words, as wanted is
@@ -46,13 +46,13 @@ class Difference:
 
     @property
     def identity(self) -> str:
-        """The same in each run that wants the same, whatever the node has now."""
+        """Return the same in each run that wants the same, whatever the node has now."""
         return hashlib.sha256("\0".join((self.source, self.key, self.wanted)).encode()).hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """What a source says of one node.
+class NodeDifferences:
+    """The report of a source on one node.
 
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
@@ -64,15 +64,15 @@ class Seen:
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[NodeDifference, ...] = ()
     refusals: tuple[str, ...] = ()
     error: str = ""
     boots: tuple[str, ...] = ()
     blind: str = ""
-    unset: tuple[Difference, ...] = ()
+    unset: tuple[NodeDifference, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: NodeDifferences) -> NodeDifferences:
         error, blind = (
             "; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind))
         )
@@ -81,12 +81,14 @@ class Seen:
             self.refusals + other.refusals,
             self.boots + other.boots,
         )
-        return Seen(differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes)
+        return NodeDifferences(
+            differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes
+        )
 
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """What a roll notes at a node, so that the next run takes it up where one was killed.
+    """The note of a roll at a node, so that the next run continues where one was killed.
 
     :ivar differences: identities of what it is about
     :ivar boot: id of the boot before the reset
@@ -104,7 +106,7 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class NodeStep:
-    """What happens to one node, and why.
+    """The planned step of one node, and its reason.
 
     :ivar pods: namespace/name of those that the drain takes from the node
     :ivar lost: those of them that nothing makes again
@@ -119,13 +121,13 @@ class NodeStep:
 
     node: str
     action: StepAction
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[NodeDifference, ...] = ()
     phase: Phase = "begin"
     pods: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     wave: int = 0
-    untaken: tuple[Difference, ...] = ()
+    untaken: tuple[NodeDifference, ...] = ()
     pool: str = ""
     reasons: tuple[str, ...] = ()
     also: str = ""
@@ -133,14 +135,14 @@ class NodeStep:
 
     @property
     def is_due(self) -> bool:
-        """Whether something is done about it."""
+        """Return whether the roll changes the node."""
         return not self.blockers and (
             self.phase != "begin" or (self.action in ("set", "reboot", "power_cycle") and not self.untaken)
         )
 
     @property
     def goes(self) -> bool:
-        """Whether the node is away for a while."""
+        """Return whether the node is away for a while."""
         return self.is_due and self.action in ("reboot", "power_cycle") and self.phase != "finish"
 
 
@@ -166,19 +168,19 @@ class RollPlan:
 
     @property
     def rides(self) -> tuple[NodeStep, ...]:
-        """Who is rebooted by the roll of its MachineConfigPool, all of them with one roll."""
+        """Return the nodes that the roll of their MachineConfigPool reboots, all of them with one roll."""
         return tuple(step for step in self.steps if step.pool and step.is_due)
 
     @property
     def waves(self) -> tuple[tuple[NodeStep, ...], ...]:
-        """Who is done together, one wave after the other."""
+        """Return the waves: the nodes of one wave are done together."""
         numbers = sorted({step.wave for step in self.steps if step.wave})
         return tuple(tuple(step for step in self.steps if step.wave == number) for number in numbers)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeOutcome:
-    """What became of one node.
+    """The outcome of one node.
 
     :ivar why: of any state but done and nothing
     :ivar did: what was done, in words
@@ -193,7 +195,7 @@ class NodeOutcome:
 
     @property
     def was_reset(self) -> bool:
-        """Whether the node was reset, so that what it had before must be there again."""
+        """Return whether the node was reset, so that what it had before must be there again."""
         return self.state == "unproven" or any(word.startswith("reset") for word in self.did)
 
 
@@ -212,8 +214,8 @@ class NodeRoll:
 
 
 def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
-    """A roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others nothing
-    changes."""
+    """Return a roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others
+    nothing changes."""
     found = {outcome.node: outcome for outcome in later.outcomes}
 
     def of(one: NodeOutcome) -> NodeOutcome:

@@ -18,7 +18,7 @@ TUNED = "linerate-rdma"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the intent asks for, key by key as TuneD writes it.
+    """The settings of the intent, key by key as TuneD writes them.
 
     :ivar cpu: section of a profile of TuneD, as are the others
     :ivar rows: names of the rows that it is for
@@ -32,7 +32,7 @@ class Settings:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """Those that have a key."""
+        """Return those that have a key."""
         found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
         return {name: keys for name, keys in found.items() if keys}
 
@@ -62,7 +62,7 @@ class NodeProfile:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSetting:
-    """How one node took it.
+    """The state of the settings on one node.
 
     :ivar state: set, as a dry run finds it, still to come, or such that it does not come by itself
     """
@@ -74,7 +74,7 @@ class NodeSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningSet:
-    """What became of the wish to set something.
+    """The outcome of setting the desired values.
 
     :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing is to be set
     :ivar nodes: of the way ``tuned``
@@ -89,7 +89,7 @@ class TuningSet:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedSettings:
-    """What kernel_settings did on one node (``changes``, a line for each change), or why it did not."""
+    """The changes of kernel_settings on one node (``changes``, a line for each), or why there are none."""
 
     value: typing.Optional[typing.Annotated[dict[str, typing.Any], Bound("keys of an answer", 1024)]] = None
     error: typing.Optional[str] = None

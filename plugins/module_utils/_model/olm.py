@@ -160,7 +160,7 @@ class ServiceVersion:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorStatus:
-    """How far one operator is.
+    """The progress of one operator.
 
     :ivar phase: ready, waiting (at the end of the time), failed, or what a dry run finds
     :ivar detail: what is there, or the cause
@@ -196,7 +196,7 @@ class OlmFacts:
 
 @dataclasses.dataclass(frozen=True)
 class RetainedObject:
-    """What a removal leaves, and why.
+    """An object that a removal leaves, and why.
 
     :ivar remedy: how it goes; empty: as all that is left of operators
     """

@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing
 
 
-def keys_of(cls: typing.Any) -> tuple[str, ...]:
+def list_keys(cls: typing.Any) -> tuple[str, ...]:
     """Return the fields that say what an entry of a class is about; none where several entries may be about one
     thing."""
     found: tuple[str, ...] = getattr(cls, "ONCE", ()) if isinstance(cls, type) else ()

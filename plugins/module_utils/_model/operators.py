@@ -19,7 +19,7 @@ from .drivers import DriverHost, DriverPolicy
 from .intent import Intent
 from .job import Job
 from .operand import operand
-from .profiles import needs_nic_policy, traits
+from .profiles import find_traits, needs_nic_policy
 from .sriov_operator import OlmObject
 from .stack import Controller, PolicyState
 
@@ -38,7 +38,7 @@ Way = typing.Literal["helm", "olm", "hand"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Chart:
+class OperatorChart:
     """A Helm chart.
 
     :ivar reference: OCI reference, folder or archive; with ``repository`` its name there
@@ -59,7 +59,7 @@ class Chart:
 
 
 @dataclasses.dataclass(frozen=True)
-class Package:
+class OperatorPackage:
     """A package of OLM, as OpenShift's guides install it. Its channel is left to the catalog.
 
     :ivar csv: with what the names of its ClusterServiceVersions begin
@@ -91,8 +91,8 @@ class Operator:
     images: tuple[str, ...]
     deployments: tuple[str, ...]
     lack: str
-    chart: typing.Optional[Chart] = None
-    package: typing.Optional[Package] = None
+    chart: typing.Optional[OperatorChart] = None
+    package: typing.Optional[OperatorPackage] = None
     by_hand: str = ""
     configuration: str = ""
     configured: typing.Literal["always", "olm"] = "olm"
@@ -105,8 +105,8 @@ TABLE: tuple[Operator, ...] = (
         (),
         ("nfd-master",),
         "Nobody writes the labels by which nodes are chosen.",
-        Chart("oci://registry.k8s.io/nfd/charts/node-feature-discovery", "0.18.3", NFD, "nfd"),
-        Package("nfd", "openshift-nfd", "nfd."),
+        OperatorChart("oci://registry.k8s.io/nfd/charts/node-feature-discovery", "0.18.3", NFD, "nfd"),
+        OperatorPackage("nfd", "openshift-nfd", "nfd."),
         configuration="NodeFeatureDiscovery",
     ),
     Operator(
@@ -114,8 +114,8 @@ TABLE: tuple[Operator, ...] = (
         (SRIOV,),
         (SRIOV,),
         "Nobody makes the virtual functions that the attachments take.",
-        Chart("oci://ghcr.io/k8snetworkplumbingwg/sriov-network-operator-chart", "1.6.0", SRIOV, SRIOV),
-        Package(SRIOV, "openshift-sriov-network-operator", f"{SRIOV}."),
+        OperatorChart("oci://ghcr.io/k8snetworkplumbingwg/sriov-network-operator-chart", "1.6.0", SRIOV, SRIOV),
+        OperatorPackage(SRIOV, "openshift-sriov-network-operator", f"{SRIOV}."),
         # the chart makes it, and operators.config looks at it whoever installed the operator
         configuration="SriovOperatorConfig",
     ),
@@ -125,8 +125,8 @@ TABLE: tuple[Operator, ...] = (
         ("nvidia-network-operator-controller-manager",),
         "Nobody shares the RDMA devices among the pods.",
         # its NicClusterPolicy is made by stage network
-        Chart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
-        Package(
+        OperatorChart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
+        OperatorPackage(
             "nvidia-network-operator", "nvidia-network-operator", "nvidia-network-operator.", "certified-operators"
         ),
     ),
@@ -135,8 +135,10 @@ TABLE: tuple[Operator, ...] = (
         (GPU,),
         (GPU,),
         "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
-        Chart(GPU, "v26.3.3", GPU, GPU, _NGC),
-        Package("gpu-operator-certified", "nvidia-gpu-operator", "gpu-operator-certified.", "certified-operators"),
+        OperatorChart(GPU, "v26.3.3", GPU, GPU, _NGC),
+        OperatorPackage(
+            "gpu-operator-certified", "nvidia-gpu-operator", "gpu-operator-certified.", "certified-operators"
+        ),
         configuration="ClusterPolicy",
         configured="always",
     ),
@@ -145,15 +147,15 @@ TABLE: tuple[Operator, ...] = (
         ("cert-manager-controller",),
         (CERTIFICATES,),
         "OpenShift's operators of Kueue and JobSet wait for its certificates.",
-        package=Package("openshift-cert-manager-operator", "cert-manager-operator", "cert-manager-operator."),
+        package=OperatorPackage("openshift-cert-manager-operator", "cert-manager-operator", "cert-manager-operator."),
     ),
     Operator(
         JOBSET,
         ("jobset",),
         ("jobset-controller-manager",),
         "Nobody makes pods of a JobSet, which a TrainJob becomes.",
-        Chart("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system", JOBSET),
-        Package("job-set", "openshift-jobset-operator", "jobset-operator."),
+        OperatorChart("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system", JOBSET),
+        OperatorPackage("job-set", "openshift-jobset-operator", "jobset-operator."),
         configuration="JobSetOperator",
     ),
     Operator(
@@ -161,7 +163,7 @@ TABLE: tuple[Operator, ...] = (
         ("trainer-controller-manager",),
         ("kubeflow-trainer-controller-manager",),
         "Nobody makes a JobSet of a TrainJob.",
-        Chart("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system", "kubeflow-trainer"),
+        OperatorChart("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system", "kubeflow-trainer"),
         by_hand="Set the component trainer of OpenShift AI's DataScienceCluster to Managed, or use a PyTorchJob.",
     ),
     Operator(
@@ -179,8 +181,8 @@ TABLE: tuple[Operator, ...] = (
         (KUEUE,),
         ("kueue-controller-manager",),
         "Nobody admits the job: it stays suspended.",
-        Chart("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system", KUEUE),
-        Package("kueue-operator", "openshift-kueue-operator", "kueue-operator.", own_namespace=False),
+        OperatorChart("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system", KUEUE),
+        OperatorPackage("kueue-operator", "openshift-kueue-operator", "kueue-operator.", own_namespace=False),
         configuration="Kueue",
     ),
 )
@@ -191,7 +193,7 @@ OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TR
 
 @dataclasses.dataclass(frozen=True)
 class JobNeeds:
-    """What of a job (``rdma_job``) decides on operators."""
+    """The parts of a job (``rdma_job``) that decide on operators."""
 
     kind: str
     gpus: int = 0
@@ -247,8 +249,8 @@ class OperatorsSeen:
     untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
-        """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a
-        ClusterServiceVersion alone counts."""
+        """Return the objects of OLM for an operator. Editors can make a Subscription in their namespace, which installs
+        nothing: there a ClusterServiceVersion alone counts."""
         usual = operator.package.namespace if operator.package else ""
         return tuple(
             item
@@ -261,11 +263,11 @@ def job_needs(job: Job) -> JobNeeds:
     return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")
 
 
-def labels_needed(intent: Intent) -> dict[str, str]:
+def collect_needed_labels(intent: Intent) -> dict[str, str]:
     """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's
     operators choose nodes."""
     labels = {}
-    if any(traits(fabric).functions for fabric in intent.fabrics):
+    if any(find_traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
     if any(map(needs_nic_policy, intent.fabrics)):
         labels[NIC_LABEL] = "true"
@@ -275,7 +277,7 @@ def labels_needed(intent: Intent) -> dict[str, str]:
 
 
 def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
-    """The operators that this intent and this job need, in the order in which they are installed."""
+    """Return the operators that this intent and this job need, in the order in which they are installed."""
     why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:
@@ -283,7 +285,7 @@ def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = Fa
 
     for fabric in intent.fabrics:
         reason = f"fabric {fabric.name} ({fabric.profile})"
-        if traits(fabric).functions:
+        if find_traits(fabric).functions:
             need(SRIOV, reason)
         if needs_nic_policy(fabric):
             need(NETWORK, reason)
@@ -296,7 +298,7 @@ def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = Fa
             need(GPU, f"rdma_job (gpus_per_node: {job.gpus})")
         if job.queue:
             need(KUEUE, f"rdma_job (queue: {job.queue})")
-    for label in labels_needed(intent):
+    for label in collect_needed_labels(intent):
         need(NFD, f"label {label}")
     if olm and any(name in why for name in (JOBSET, KUEUE)):
         need(CERTIFICATES, " and ".join(name for name in (JOBSET, KUEUE) if name in why))

@@ -46,8 +46,8 @@ class SriovCapability:
 
 @dataclasses.dataclass(frozen=True)
 class VfMemory:
-    """Which BARs of its VFs the kernel has given an address. Those that are in neither are not there, or were given up
-    when nothing fitted.
+    """The BARs of its VFs to which the kernel has given an address. Those that are in neither are not there, or were
+    given up when nothing fitted.
 
     :ivar placed: numbers, 0 to 5
     :ivar unplaced: that are there, and have none
@@ -68,7 +68,7 @@ class Acs:
 
 @dataclasses.dataclass(frozen=True)
 class PciEvidence:
-    """What sysfs shows of a network function, as evidence for SR-IOV.
+    """The evidence for SR-IOV that sysfs shows of a network function.
 
     :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
         capability

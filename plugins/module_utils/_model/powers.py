@@ -206,5 +206,5 @@ def named(names: typing.Collection[str]) -> tuple[Power, ...]:
 
 
 def command(names: typing.Collection[str]) -> str:
-    """What an admin of the cluster does to grant them: ``kubectl apply -f docs/rbac/look.yml``."""
+    """Return the command by which an admin of the cluster grants them: ``kubectl apply -f docs/rbac/look.yml``."""
     return f"kubectl apply {' '.join(f'-f {power.path}' for power in named(names))}"

@@ -109,46 +109,46 @@ PROFILES: dict[str, Traits] = {
 }
 
 
-def traits(fabric: Fabric) -> Traits:
-    """The row of the fabric's profile."""
+def find_traits(fabric: Fabric) -> Traits:
+    """Return the row of the fabric's profile."""
     return PROFILES[fabric.profile]
 
 
 def is_infiniband(fabric: Fabric) -> bool:
-    """Whether a subnet manager decides on the members of this fabric."""
-    link = traits(fabric).link
+    """Return whether a subnet manager decides on the members of this fabric."""
+    link = find_traits(fabric).link
     return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
 
 
 def owns_rdma(fabric: Fabric) -> bool:
-    """Whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
-    return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+    """Return whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
+    return find_traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
 
 
 def isolates_rdma(fabric: Fabric) -> bool:
-    """Whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
+    """Return whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
     return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
 
 
 def carries_rdma(fabric: Fabric) -> bool:
-    """Whether its pods get RDMA devices."""
-    return owns_rdma(fabric) or (traits(fabric).rdma and isolates_rdma(fabric))
+    """Return whether its pods get RDMA devices."""
+    return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
 
 
 def moves(fabric: Fabric) -> bool:
-    """Whether a pod gets an interface of the node as a whole, which the node then has not."""
-    its = traits(fabric)
+    """Return whether a pod gets an interface of the node as a whole, which the node then has not."""
+    its = find_traits(fabric)
     return its.members and not its.functions and not its.shared
 
 
-def kind_of(fabric: Fabric) -> Kind:
-    """What a job gets of it."""
-    with_rdma, without = traits(fabric).kinds
+def find_kind(fabric: Fabric) -> Kind:
+    """Return the kind of devices that a job gets of it."""
+    with_rdma, without = find_traits(fabric).kinds
     return with_rdma if carries_rdma(fabric) else without
 
 
 def attachment_kind(fabric: Fabric) -> str:
-    """Kind of the object from which pods get their interface; empty where they need none."""
+    """Return the kind of the object from which pods get their interface; empty where they need none."""
     if fabric.profile == "rdma_shared":
         return IPOIB if is_infiniband(fabric) else MACVLAN
     if fabric.profile == "host_device":
@@ -158,34 +158,40 @@ def attachment_kind(fabric: Fabric) -> str:
 
 
 def attachment_name(fabric: Fabric) -> str:
-    """What pods name in their annotation, namespace/name; empty where they need none."""
+    """Return the name for the annotation of pods, namespace/name; empty where they need none."""
     return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
 
 
 def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
-    """The extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
-    return f"{traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}" if fabric.resource_name else ""
+    """Return the extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
+    return (
+        f"{find_traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}"
+        if fabric.resource_name
+        else ""
+    )
 
 
-def pods_on_a_node(fabric: Fabric) -> int:
+def count_pods_on_a_node(fabric: Fabric) -> int:
     """Pods of one node that can be on the network at the same time, and so addresses that they take."""
-    if traits(fabric).functions:
+    if find_traits(fabric).functions:
         return fabric.select.hcas_per_node * fabric.virtual_functions
-    if traits(fabric).shared:
+    if find_traits(fabric).shared:
         return fabric.pods_per_node or SHARING_PODS
     return fabric.select.hcas_per_node
 
 
-def rails(fabric: Fabric) -> range:
-    """Its rails, one for each HCA of a node; the pod network is one as well."""
+def list_rails(fabric: Fabric) -> range:
+    """Return its rails, one for each HCA of a node; the pod network is one as well."""
     return range(max(1, fabric.select.hcas_per_node))
 
 
 def definitions(fabric: Fabric) -> tuple[str, ...]:
-    """Names of the custom resource definitions of which its objects are."""
+    """Return the names of the custom resource definitions of which its objects are."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
     kinds += (
-        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
+        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"]
+        if find_traits(fabric).functions
+        else []
     )
     kinds += [PLAIN] if kinds else []
     kinds += ["NicClusterPolicy"] if needs_nic_policy(fabric) else []
@@ -196,7 +202,7 @@ def definitions(fabric: Fabric) -> tuple[str, ...]:
 
 
 def reporting(fabric: Fabric) -> tuple[str, ...]:
-    """Kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
+    """Return the kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
     return (
         (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}")
         if needs_nic_policy(fabric)
@@ -205,5 +211,5 @@ def reporting(fabric: Fabric) -> tuple[str, ...]:
 
 
 def needs_nic_policy(fabric: Fabric) -> bool:
-    """Whether NVIDIA's network operator must run something on the nodes for it."""
+    """Return whether NVIDIA's network operator must run something on the nodes for it."""
     return attachment_kind(fabric) in (MACVLAN, IPOIB, HOST_DEVICE)

@@ -40,7 +40,7 @@ class Blank:
 
     @property
     def text(self) -> str:
-        """What stands in the file until somebody fills it in."""
+        """Return the placeholder in the file until the user fills it in."""
         return f"{PLACEHOLDER}: {self.hint}"
 
 
@@ -65,7 +65,7 @@ Entry = typing.Union[Value, Blank, Section, Sections]
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """What takes no part in the proposal.
+    """An HCA or node that takes no part in the proposal.
 
     :ivar what: an HCA, a model or a node, for a reader
     :ivar why: the reason, and what to do if it shall take part
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """What is proposed.
+    """The proposed intent.
 
     :ivar fabrics: none where nothing could be proposed
     :ivar notes: what a reader should know beside the values
@@ -90,23 +90,23 @@ class Proposal:
 
     @property
     def variables(self) -> Section:
-        """The two variables of the intent."""
+        """Return the two variables of the intent."""
         return Section((("rdma_fabrics", self.fabrics), ("rdma_cluster", self.cluster)), "")
 
 
-def data_of(entry: Entry) -> typing.Any:
-    """The plain data that Ansible makes of it where a run is asked nothing."""
+def make_data(entry: Entry) -> typing.Any:
+    """Return the plain data that Ansible makes of it where a run is asked nothing."""
     if isinstance(entry, Section):
-        return {key: data_of(item) for key, item in entry.entries}
+        return {key: make_data(item) for key, item in entry.entries}
     if isinstance(entry, Sections):
-        return [data_of(item) for item in entry.items]
+        return [make_data(item) for item in entry.items]
     if isinstance(entry, Blank):
         return entry.text
     return list(entry.value) if isinstance(entry.value, tuple) else entry.value
 
 
 def leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
-    """All values with their paths, as the user would write them."""
+    """Yield all values with their paths, as the user would write them."""
     if isinstance(entry, Section):
         for key, item in entry.entries:
             yield from leaves(item, f"{path}.{key}" if path else key)

@@ -57,7 +57,8 @@ class ChartPull:
 
     @property
     def image(self) -> str:
-        """The name of an OCI chart as registries have it, which take no + in a tag; empty for one of a repository.
+        """Return the name of an OCI chart as registries have it, which take no + in a tag; empty for one of a
+        repository.
 
         [helm pkg/registry/client.go]
         """
@@ -82,7 +83,7 @@ class PackagePull:
 
 @dataclasses.dataclass(frozen=True)
 class ChartSeen:
-    """What ``helm template`` made of a chart.
+    """The objects that ``helm template`` made of a chart.
 
     :ivar images: that its objects name
     :ivar error: why nothing is known

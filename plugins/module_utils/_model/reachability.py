@@ -68,7 +68,7 @@ class PortName:
 
 @dataclasses.dataclass(frozen=True)
 class PingTask:
-    """What one port of a node shall ping, as the module ibping takes it."""
+    """The pings of one port of a node, as the module ibping takes it."""
 
     device: RdmaDevice
     port: PortNumber
@@ -77,7 +77,7 @@ class PingTask:
 
 @dataclasses.dataclass(frozen=True)
 class PingPlan:
-    """What one node does in stage reachability."""
+    """The plan of one node in stage reachability."""
 
     servers: typing.Annotated[tuple[PortName, ...], SERVERS] = ()
     clients: typing.Annotated[tuple[PingTask, ...], NODE_PORTS] = ()
@@ -85,7 +85,7 @@ class PingPlan:
 
 @dataclasses.dataclass(frozen=True)
 class PingSchedule:
-    """What all nodes do in stage reachability, and how long it takes.
+    """The plans of all nodes in stage reachability, and their time.
 
     :ivar nodes: by node, for each node that was asked
     :ivar pairs: directions between two ports

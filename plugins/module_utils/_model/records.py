@@ -76,7 +76,7 @@ class Record:
 
     @property
     def is_unasked(self) -> bool:
-        """Whether the intent asks for nothing of the stage, so that it has looked at nothing."""
+        """Return whether the intent asks for nothing of the stage."""
         return (
             tuple(item.finding.check for item in self.judged) in [(name,) for name in _UNASKED_BY]
             and self.judged[0].finding.status == PASS
@@ -86,9 +86,9 @@ class Record:
         return Gate(self.gate == OPEN, self.judged).closing()
 
 
-def duration(record: Record) -> typing.Optional[float]:
-    """Seconds from its start to its end; None where it does not say. Never negative: a clock may be set back in
-    between."""
+def compute_duration(record: Record) -> typing.Optional[float]:
+    """Return the seconds from its start to its end; None where it does not say. Never negative: a clock may be set back
+    in between."""
     try:
         span = datetime.datetime.fromisoformat(record.finished) - datetime.datetime.fromisoformat(record.started)
     except (TypeError, ValueError):
@@ -97,33 +97,35 @@ def duration(record: Record) -> typing.Optional[float]:
 
 
 def contradiction(record: Record) -> str:
-    """What in a record can't be true, in one sentence; empty when it holds together. Files get edited, and put together
-    by hand."""
+    """Return a contradiction in a record, in one sentence; empty when it holds together. Files get edited, and put
+    together by hand."""
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
     return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
 
 
-def counts(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """How many findings of each status there are; what a waiver covers is counted as ``waived`` and nowhere else."""
+def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
+    """Count the findings of each status; what a waiver covers is counted as ``waived`` and nowhere else."""
     result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
         result["waived" if item.waiver else item.finding.status] += 1
     return result
 
 
-def passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """How many findings of each check pass, in the order of the checks."""
+def count_passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
+    """Count the findings of each check that pass, in the order of the checks."""
     return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
 
 def describe(record: Record) -> list[str]:
-    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what
-    is not a pass.
+    """Return the judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be,
+    then what is not a pass.
 
     A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no
     gate.
     """
-    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number and not record.is_unasked]
+    parts = [
+        f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
+    ]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
@@ -160,7 +162,7 @@ def passed_over(stage: str, number: int) -> str:
 
 
 def _alike(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
-    """What is not a pass, those together of which all but the subject and the value is the same."""
+    """Group the findings that did not pass: those together that differ only in subject and value."""
     found: dict[tuple[typing.Optional[Waiver], str, str, str, str], list[Judged]] = {}
     for item in judged:
         finding = item.finding
@@ -197,6 +199,6 @@ def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
     yield f"    waiver: {waiver.reason}" if waiver else f"    do: {finding.remedy}"
 
 
-def record_data(record: Record) -> dict[str, typing.Any]:
-    """The record as JSON can hold it; ``load(Record, data)`` takes it back."""
+def make_record_data(record: Record) -> dict[str, typing.Any]:
+    """Return the record as JSON can hold it; ``load(Record, data)`` takes it back."""
     return {str(key): value for key, value in to_data(record).items()}

@@ -12,7 +12,7 @@ import functools
 import re
 import typing
 
-from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, without_credentials
+from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, remove_credentials
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
@@ -119,14 +119,14 @@ _SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey"
 
 
 def is_free(document: str) -> bool:
-    """Whether a JSON document of ASCII has nothing that ``redact`` would take out. It may say no of a harmless one, and
-    costs a tenth of looking through it."""
+    """Return whether a JSON document of ASCII has nothing that ``redact`` would take out. It may return False for a
+    harmless one, and costs a tenth of looking through it."""
     lower = document.lower()
     return not any(suspect in lower for suspect in _SUSPECTS)
 
 
 def is_suspect(data: typing.Any) -> bool:
-    """Whether the texts of plain data that may hold a secret have more than MOST_SUSPECT characters together."""
+    """Return whether the texts of plain data that may hold a secret have more than MOST_SUSPECT characters together."""
     left, rest = MOST_SUSPECT, [data]
     while rest and left >= 0:
         item = rest.pop()
@@ -146,17 +146,17 @@ def _has_hint(text: str) -> bool:
 
 def redact_text(text: str) -> str:
     """``text`` without private keys, tokens and passwords."""
-    text = without_credentials(text)
+    text = remove_credentials(text)
     if not _has_hint(text):
         return text
     if "eyJ" in text:
-        text = _DOTTED.sub(_without_token, text)
+        text = _DOTTED.sub(_remove_token, text)
     for pattern, instead in _SECRET_TEXT:
         text = pattern.sub(instead, text)
     return text
 
 
-def _without_token(match: typing.Match[str]) -> str:
+def _remove_token(match: typing.Match[str]) -> str:
     """Words with dots between them, up to a JSON web token: two parts of six characters at least, of which the first
     begins as ``{"`` does in base64."""
     parts = match[0].split(".")

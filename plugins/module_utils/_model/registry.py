@@ -11,7 +11,7 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Challenge:
-    """How a registry wants to be asked.
+    """The authentication that a registry requests.
 
     :ivar scheme: basic or bearer
     :ivar realm: of bearer: address of the token server
@@ -24,8 +24,8 @@ class Challenge:
 
 
 @dataclasses.dataclass(frozen=True)
-class Login:
-    """Who asks one registry. Neither is shown when it is printed.
+class RegistryLogin:
+    """The credentials for one registry. Neither is shown when it is printed.
 
     :ivar basic: user and password, as HTTP takes them
     :ivar token: an identity token, with which a token server gives others
@@ -35,17 +35,17 @@ class Login:
     token: str = dataclasses.field(default="", repr=False)
 
 
-Logins = typing.Mapping[str, Login]
+Logins = typing.Mapping[str, RegistryLogin]
 
 
-def login_for(name: str, known: Logins) -> typing.Optional[Login]:
+def find_login(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
     """Of an image without its tag: the longest entry that is its registry, or a path that it is below."""
     fitting = [place for place in known if name == place or name.startswith(f"{place}/")]
     return known[max(fitting, key=len)] if fitting else None
 
 
-def secrets_of(known: Logins) -> set[str]:
-    """All that must not be shown: the pairs, their parts, and tokens."""
+def list_secrets(known: Logins) -> set[str]:
+    """Return all that must not be shown: the pairs, their parts, and tokens."""
     found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""

@@ -26,7 +26,7 @@ from .node_tuning import NAMESPACE as TUNING_NAMESPACE
 from .node_tuning import TUNED
 from .observers import DAEMON_SET
 from .operators import TABLE
-from .profiles import NIC_POLICY, PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
+from .profiles import NIC_POLICY, PLAIN, attachment_kind, carries_rdma, find_traits, needs_nic_policy
 from .rights import ANYTHING, Right
 
 #: of jobs that the filter render_job writes
@@ -98,8 +98,8 @@ _READ: tuple[tuple[str, str, str], ...] = (
 
 
 def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
-    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it:
-    that is nearly everything.
+    """Return all that the stages and the teardown do for this intent. What Helm needs to install an operator is not in
+    it: that is nearly everything.
 
     :param operator: namespace of the SR-IOV network operator
     :param olm: whether OLM is to install operators
@@ -110,7 +110,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
         powers.SRIOV: _sriov(intent, operator),
         powers.NVIDIA: _nvidia(intent),
         powers.ATTACHMENTS: _attachments(intent),
-        powers.POOLS: _pools(intent),
+        powers.POOLS: _list_pools(intent),
         powers.NAMESPACES: _namespaces(intent),
         powers.MEASURING: _measuring(intent),
         powers.JOBS: _jobs(intent),
@@ -118,7 +118,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
         powers.PEERMEM: _peermem(intent),
         powers.TUNING: _tuning(intent),
         powers.ROLL: _roll(intent) if _rolls(intent) else (),
-        powers.FIRMWARE: _firmware() if _rolls(intent) else (),
+        powers.FIRMWARE: _look_at_firmware() if _rolls(intent) else (),
         powers.OLM: _install_by_olm() if olm else (),
         powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
     }
@@ -128,7 +128,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
 
 
 def of_observers(namespace: str) -> tuple[Right, ...]:
-    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the
+    """Return the rights to start and remove observers in a namespace that an admin has prepared, beside looking and the
     Lease."""
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
@@ -149,8 +149,8 @@ def of_observers(namespace: str) -> tuple[Right, ...]:
 
 
 def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
-    """The powers that the stages need for this intent, whatever the cluster is. Those that variables or the cluster
-    decide on are not in it."""
+    """Return the powers that the stages need for this intent, whatever the cluster is. Those that variables or the
+    cluster decide on are not in it."""
     return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
 
 
@@ -188,7 +188,7 @@ def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
     kinds = [
         kind
         for fabric in intent.fabrics
-        if traits(fabric).functions
+        if find_traits(fabric).functions
         for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))
     ]
     for kind in [*dict.fromkeys(kinds), *(["SriovNetworkPoolConfig"] if intent.cluster.node_pool is not None else [])]:
@@ -209,14 +209,14 @@ def _attachments(intent: Intent) -> typing.Iterator[Right]:
             yield from _made(PLAIN, fabric.network.namespace)
 
 
-def _pools(intent: Intent) -> typing.Iterator[Right]:
+def _list_pools(intent: Intent) -> typing.Iterator[Right]:
     for fabric in intent.fabrics:
         if fabric.pool is not None and fabric.pool.create:
             yield from _made(f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace)
 
 
 def _namespaces(intent: Intent) -> typing.Iterator[Right]:
-    for name in _spaces(intent):
+    for name in _list_namespaces(intent):
         yield from (Right("namespaces", verb, "Namespace", name=name) for verb in ("create", "patch"))
         yield Right("teardown", "delete", "Namespace", name=name)
         # a namespace with objects of others stays, and any kind may be theirs
@@ -247,13 +247,13 @@ def _measuring(intent: Intent) -> typing.Iterator[Right]:
     if any(attachment_kind(fabric) for fabric in intent.fabrics):
         # copies of the networks of the jobs
         yield from (Right("bandwidth", verb, PLAIN, MEASURING) for verb in ("create", "delete"))
-        yield from (Right("bandwidth", "get", PLAIN, name) for name in _spaces(intent))
+        yield from (Right("bandwidth", "get", PLAIN, name) for name in _list_namespaces(intent))
     # where earlier releases measured, and a killed run may have left it
-    yield from (Right("teardown", "get", "ServiceAccount", name, name=ACCOUNT) for name in _spaces(intent))
+    yield from (Right("teardown", "get", "ServiceAccount", name, name=ACCOUNT) for name in _list_namespaces(intent))
 
 
 def _jobs(intent: Intent) -> typing.Iterator[Right]:
-    for name in _spaces(intent):
+    for name in _list_namespaces(intent):
         for kind in (*_JOBS, "ConfigMap"):
             yield from _made(kind, name, need="jobs")
         yield Right("teardown", "list", "ConfigMap", name)
@@ -269,7 +269,7 @@ def _machines(intent: Intent) -> typing.Iterator[Right]:
 
 
 def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Kind and name of what is rendered for the host; a test holds them to that."""
+    """Yield the kind and name of what is rendered for the host; a test holds them to that."""
     needs = intent.cluster.host
     if needs.machine_memlock is not None:
         yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
@@ -308,7 +308,7 @@ def _pauses(intent: Intent, need: str) -> typing.Iterator[Right]:
         yield Right(need, "get", "NodeHealthCheck")
 
 
-def _firmware() -> typing.Iterator[Right]:
+def _look_at_firmware() -> typing.Iterator[Right]:
     yield from (Right("settle", verb, "NicConfigurationTemplate") for verb in (*_APPLY, "delete"))
 
 
@@ -316,7 +316,9 @@ def _install_by_olm() -> typing.Iterator[Right]:
     yield from (Right("operators", verb, kind) for verb in _APPLY for kind in ("OperatorGroup", "Subscription"))
     yield Right("operators", "patch", "InstallPlan")
     yield from (
-        Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in ("get", "patch")
+        Right("operators", verb, "Namespace", name=name)
+        for name in _list_operator_namespaces()
+        for verb in ("get", "patch")
     )
     # it is made by a POST, whose name the API server does not know
     yield Right("operators", "create", "Namespace")
@@ -333,21 +335,21 @@ def _install_by_olm() -> typing.Iterator[Right]:
 def _remove_by_olm() -> typing.Iterator[Right]:
     kinds = ("ClusterServiceVersion", "CustomResourceDefinition", "Operator", "OperatorGroup", "Subscription")
     yield from (Right("teardown", "delete", kind) for kind in kinds)
-    yield from (Right("teardown", "delete", "Namespace", name=name) for name in _operator_spaces())
+    yield from (Right("teardown", "delete", "Namespace", name=name) for name in _list_operator_namespaces())
 
 
-def _operator_spaces() -> list[str]:
+def _list_operator_namespaces() -> list[str]:
     """Namespaces that are made for operators of the table."""
     return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
 
 
 def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
-    """What is applied, and taken back."""
+    """Return the rights to apply objects, and to remove them."""
     yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
     yield Right("teardown", "delete", kind, namespace, name=name)
 
 
-def _spaces(intent: Intent) -> tuple[str, ...]:
+def _list_namespaces(intent: Intent) -> tuple[str, ...]:
     """Namespaces of the jobs."""
 
     def of(fabric: Fabric) -> str:

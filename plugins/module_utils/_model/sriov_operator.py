@@ -78,7 +78,8 @@ class VfGroup:
 
 @dataclasses.dataclass(frozen=True)
 class WantedInterface:
-    """What the operator asks its config daemon to make on one physical function, with the policies behind it.
+    """The interface that the operator asks its config daemon to configure on one physical function, with the policies
+    behind it.
 
     :ivar mtu: 0 leaves it as it is
     :ivar link_type: IB or ETH; empty leaves it as it is

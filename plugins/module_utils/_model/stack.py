@@ -32,7 +32,7 @@ class Controller:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """What an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy, says of itself:
+    """The state of an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy:
     status.state."""
 
     kind: str
@@ -102,8 +102,8 @@ class Stack:
 
 
 def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:
-    """Whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any name and
-    any image, without them.
+    """Return whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any
+    name and any image, without them.
 
     :param bindings: accounts of each ClusterRoleBinding. Where there is none, the cluster has no RBAC, or it was not
         read: then each account counts

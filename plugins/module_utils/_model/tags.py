@@ -8,6 +8,6 @@ import typing
 
 
 def runs(name: str, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> bool:
-    """Whether the stage of this name, or the report, runs in site.yml."""
+    """Return whether the stage of this name, or the report, runs in site.yml."""
     names = {name, "all", "tagged"}
     return (not tags or bool(names.intersection(tags))) and not names.intersection(skip_tags)

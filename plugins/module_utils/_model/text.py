@@ -60,14 +60,14 @@ def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> 
     return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def number_of(text: str) -> typing.Optional[int]:
+def parse_number(text: str) -> typing.Optional[int]:
     """Return a whole number of at most nine digits; None of any other text. ``str.isdigit`` is true of more than
     ``int`` reads."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for a reader: 99.9, and 100 of all alone."""
+    """Return a share for a reader: 99.9, and 100 of all alone."""
     return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"
 
 

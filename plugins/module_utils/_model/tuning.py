@@ -21,7 +21,7 @@ ROWS, READINGS, PLACES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class RowReading:
     """One value of a row.
 
     :ivar value: as the kernel or the tool says it, in as few characters as will do
@@ -41,7 +41,7 @@ class NodeTuning:
     :ivar unread: why a row, or a part of it, could not be read
     """
 
-    rows: typing.Annotated[dict[str, typing.Annotated[tuple[Reading, ...], READINGS]], ROWS] = dataclasses.field(
+    rows: typing.Annotated[dict[str, typing.Annotated[tuple[RowReading, ...], READINGS]], ROWS] = dataclasses.field(
         default_factory=dict
     )
     unread: typing.Annotated[dict[str, str], ROWS] = dataclasses.field(default_factory=dict)
@@ -57,7 +57,7 @@ class ObservedTuning:
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """What is expected of the nodes beside the network.
+    """The expected settings of the nodes beside the network.
 
     :ivar profile: whose values are expected: of training, of inference, or none, so that only nodes that differ from
         their like are told
@@ -76,8 +76,8 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True)
 class Roce:
-    """How NICs and switches treat RoCE of the fabric; where it is not said, the values of NVIDIA's network operator are
-    advice.
+    """The settings of NICs and switches for RoCE of the fabric; where they are not given, the values of NVIDIA's
+    network operator are advice.
 
     :ivar dscp: of the packets
     :ivar priority: to which it leads, which must not lose packets: PFC is on for it alone
@@ -88,5 +88,5 @@ class Roce:
 
     @property
     def traffic_class(self) -> int:
-        """The byte in the packet: DSCP, and that the sender understands ECN."""
+        """Return the byte in the packet: DSCP, and that the sender understands ECN."""
         return self.dscp << 2 | 2

@@ -114,7 +114,8 @@ def mistakes(
 
 
 def is_refused(name: str, value: typing.Any) -> bool:
-    """Whether the variable can't have this value, by its type. One that is not known to have a type can have any."""
+    """Return whether the variable can't have this value, by its type. One that is not known to have a type can have
+    any."""
     kind = type_of(name)
     if value is None or value == "" or isinstance(value, (dict, list, tuple)):
         # whatever is to be said of these, the role says it
@@ -137,10 +138,10 @@ def _is_misspelling(name: str, known: str) -> bool:
         return False
     first, mark, rest = known.partition("_")
     many = len(rest) > _LONG and name.startswith(first + mark)
-    return _edits(name, known) <= (2 if many else 1)
+    return _count_edits(name, known) <= (2 if many else 1)
 
 
-def _edits(one: str, other: str) -> int:
+def _count_edits(one: str, other: str) -> int:
     """Count the letters that must be changed, put in, taken out or exchanged with their neighbour; more than 2 are not
     counted to their end."""
     rows: list[list[int]] = [list(range(len(other) + 1))]

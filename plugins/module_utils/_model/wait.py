@@ -10,7 +10,7 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class SyncNode:
-    """Where one node of one fabric stands in the wait.
+    """The progress of one node of one fabric in the wait.
 
     :ivar phase: ready, waiting or failed
     :ivar detail: what it waits for, or the cause of the failure, or what is there

@@ -8,7 +8,7 @@ import collections
 import ipaddress
 import typing
 
-from .._model.addresses import AddressFacts, Lease, SharedPool, Taken, UnreadNode
+from .._model.addresses import AddressFacts, AddressLease, SharedPool, UnreadNode, UsedNetwork
 from .._parse.kubernetes import ipam as parse
 from .._parse.kubernetes.addresses import Network
 from .._parse.kubernetes.resource import ResourceError, full_name_of
@@ -50,7 +50,7 @@ class _Reader:
             except ResourceError as error:
                 self.errors.append(error.seen)
 
-    def leases(self) -> set[Lease]:
+    def leases(self) -> set[AddressLease]:
         return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
 
     def pods(self) -> typing.Iterator[tuple[str, tuple[str, ...]]]:
@@ -77,7 +77,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     pools = tuple(reader.parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
         reader.parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool)
     )
-    taken, unclear = _taken(reader, pools)
+    taken, unclear = _read_used_networks(reader, pools)
     # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
     before = reader.leases()
     pods, names, inside = 0, set(), []
@@ -85,7 +85,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         names.add(name)
         pods += len(addresses)
         inside += [
-            Taken("pods", text, f"pod {name}")
+            UsedNetwork("pods", text, f"pod {name}")
             for text in addresses
             if any(_within(text, network) for network in networks)
         ]
@@ -96,9 +96,9 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), errors, tuple(reader.unread))
 
 
-def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
-    """What nodes, services and attachments have, and the attachments that can't be told."""
-    taken: list[Taken] = []
+def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
+    """Return the networks of nodes, services and attachments, and the attachments that can't be read."""
+    taken: list[UsedNetwork] = []
     for networks_of_node, unread_node in reader.parsed(
         "Node", lambda node: (parse.node_networks(node), parse.unread_node(node))
     ):
@@ -112,15 +112,17 @@ def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Ta
     ):
         for found in reader.parsed(kind, parser, namespace):
             taken += found
-    attached, unclear = _attachments(reader.objects("NetworkAttachmentDefinition"), pools)
+    attached, unclear = _read_attachments(reader.objects("NetworkAttachmentDefinition"), pools)
     return taken + attached, unclear
 
 
-def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
-    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may
-    make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
+def _read_attachments(
+    items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]
+) -> tuple[list[UsedNetwork], list[str]]:
+    """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant
+    may make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
     """
-    taken: list[Taken] = []
+    taken: list[UsedNetwork] = []
     unclear: dict[str, None] = {}
     counts: typing.Counter[str] = collections.Counter()
     for item in items:

@@ -13,6 +13,8 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from .._model.marks import LABEL, MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
+from .._model.text import cut_texts
+from .._parse.kubernetes.foreign import is_mirror_pod
 from .foreign import Kept, objects_of_others
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of, version_of
 
@@ -25,6 +27,10 @@ _JOINT = ("NicClusterPolicy",)
 WEBHOOK_SECONDS = 10.0
 #: metadata that a deletion needs; lists of it are cut, since who makes an object decides how long they are
 _ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
+#: characters of a text in them; a finalizer has 317 at most
+_MOST_TEXT = 320
+#: label of an object that is of one fabric
+_FABRIC = "linerate.rdma/fabric"
 _VOLATILE = (
     "managedFields",
     "resourceVersion",
@@ -53,7 +59,7 @@ class Outcome:
 
 
 def ours(resource: Resource) -> bool:
-    """Whether the collection made the object."""
+    """Return whether the collection made the object."""
     return is_ours(resource.get("metadata", {}).get("labels") or {})
 
 
@@ -112,8 +118,8 @@ def apply_all(
 
 
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
-    """Whether an object was refused for want of one that is made in the same run: its namespace, or one that a webhook
-    looked for and names."""
+    """Return whether an object was refused for want of one that is made in the same run: its namespace, or one that a
+    webhook looked for and names."""
     applied = outcome.applied
     if applied.action != "refused":
         return False
@@ -127,7 +133,7 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
 def _plan(
     cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]
 ) -> tuple[Resource, Outcome]:
-    """What would become of an object, and the definition with which it would."""
+    """Return the outcome of applying an object, and its definition."""
     applied = _identity(fabric, definition)
     there = existing(cluster, definition)
     if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
@@ -164,7 +170,7 @@ def _unjudged(definition: Resource, planned: Outcome, made: typing.Iterable[Appl
 
 
 def _not_found(outcome: Outcome) -> bool:
-    """Whether the API server refused it because its kind or its namespace is not there."""
+    """Return whether the API server refused it because its kind or its namespace is not there."""
     return outcome.applied.action == "refused" and outcome.applied.reason == "NotFound"
 
 
@@ -184,7 +190,7 @@ def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome
 
 
 def _admits_privileged(namespace: Resource) -> bool:
-    """Whether a Namespace would get the level of Pod Security that gives its pods the node."""
+    """Return whether a Namespace would get the level of Pod Security that gives its pods the node."""
     return (namespace["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce") == "privileged"
 
 
@@ -228,7 +234,7 @@ class Waits:
 
 @dataclasses.dataclass(frozen=True)
 class Removal:
-    """What is taken back.
+    """The objects that are removed.
 
     :ivar kinds: in this order
     :ivar selector: label selector of the API
@@ -270,7 +276,7 @@ def remove_all(
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
             # namespaces come last, and are waited for whatever the others took
             waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
-            left = waits.await_gone(functools.partial(_left_of, cluster, kind, removal, asked)) if asked else {}
+            left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
@@ -283,7 +289,8 @@ def _kept(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> typing.Iterator[tuple[str, Outcome]]:
-    """The namespaces that may not be deleted, each with what became of it. One that is being deleted is past that.
+    """Yield the namespaces that may not be deleted, each with what became of it. One that is being deleted is past
+    that.
 
     What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing
     longer than who plants one.
@@ -306,11 +313,11 @@ def _kept(
             yield applied.name, Outcome(applied, stable(item), stable(item))
 
 
-def leftovers(
+def find_leftovers(
     cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
 ) -> Leftovers:
-    """What carries the label and is not wanted. What an operator made of one of our objects is not counted: it goes
-    with its owner.
+    """Return the objects that have the label and are not wanted. What an operator made of one of our objects is not
+    counted: it goes with its owner.
 
     :raises ApiError: the server cannot be reached
     """
@@ -336,8 +343,8 @@ def leftovers(
 
 
 def _labelled(item: Resource) -> AppliedObject:
-    """An object of the collection by its own words."""
-    return _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
+    """Return an object of the collection by its own words."""
+    return _identity((item["metadata"].get("labels") or {}).get(_FABRIC, ""), item)
 
 
 def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
@@ -362,7 +369,8 @@ def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
 
 
 def _managers(item: Resource) -> dict[str, bool]:
-    """Who wrote into spec, and whether it was by server-side apply. What a controller writes is in status."""
+    """Return the managers that wrote into spec, and whether it was by server-side apply. What a controller writes is in
+    status."""
     entries = [
         entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})
     ]
@@ -370,7 +378,7 @@ def _managers(item: Resource) -> dict[str, bool]:
 
 
 def _is_joint(item: Resource) -> bool:
-    """Whether others have a part in the object."""
+    """Return whether other managers own a part of the object."""
     return not ours(item) or bool(set(_managers(item)) - {FIELD_MANAGER})
 
 
@@ -378,10 +386,10 @@ def _bare(item: Resource) -> Resource:
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
-def _left_of(
+def _find_left(
     cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
 ) -> dict[tuple[str, str], Resource]:
-    """The objects of a kind that are still there, by namespace and name.
+    """Return the objects of a kind that are still there, by namespace and name.
 
     :param asked: namespaces and names of what is to go
     """
@@ -428,17 +436,18 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]
 
 
 def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
-    """The objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with no more
-    than what a deletion needs.
+    """Return the objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with
+    no more than what a deletion needs. Mirror pods are not among them: their kubelets make them again.
 
     :raises ApiError: refused
     """
     try:
-        return cluster.list(kind, namespace, selector).items
+        return tuple(item for item in cluster.list(kind, namespace, selector).items if not is_mirror_pod(kind, item))
     except ApiError as error:
         if not error.too_large:
             raise
-    return tuple(_essence(kind, item) for item in cluster.metadata(kind, namespace, selector))
+    found = cluster.metadata(kind, namespace, selector)
+    return tuple(_essence(kind, item) for item in found if not is_mirror_pod(kind, item))
 
 
 def _essence(kind: str, item: Resource) -> Resource:
@@ -446,21 +455,16 @@ def _essence(kind: str, item: Resource) -> Resource:
     metadata = item.get("metadata") or {}
     # of joint kinds, which admins alone make, the fields tell who has a part in them
     names = (*_ESSENTIAL, "managedFields") if kind in _JOINT else _ESSENTIAL
-    kept = {
-        key: value[:_MOST_ENTRIES] if isinstance(value, list) and key != "managedFields" else value
-        for key, value in metadata.items()
-        if key in names
-    }
-    labels = {
-        key: value
-        for key, value in (metadata.get("labels") or {}).items()
-        if key == LABEL or key.startswith("linerate.rdma/")
-    }
+    kept = {key: value for key, value in metadata.items() if key in names}
+    for key, value in kept.items():
+        if isinstance(value, list) and key != "managedFields":
+            kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key in (LABEL, _FABRIC)}
     return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}
 
 
 def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
-    """The object of that kind and name as it is; None where there is none, or the server does not know the kind.
+    """Return the object of that kind and name as it is; None where there is none, or the server does not know the kind.
 
     :raises ApiError: the server cannot be reached, or does not tell
     """
@@ -475,7 +479,7 @@ def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource
 
 
 def stable(resource: Resource) -> Resource:
-    """The object without status and what the server writes into metadata: what can be compared."""
+    """Return the object without status and what the server writes into metadata: what can be compared."""
     metadata = {key: value for key, value in resource.get("metadata", {}).items() if key not in _VOLATILE}
     return {
         **{key: value for key, value in resource.items() if key not in ("status", "metadata")},

@@ -36,8 +36,8 @@ START = (
 )
 
 
-def archive(entry: str) -> bytes:
-    """The zip file of a module, by its full name, with the packages around it.
+def build_archive(entry: str) -> bytes:
+    """Return the zip file of a module, by its full name, with the packages around it.
 
     :raises RdmaError: a source can't be had
     """

@@ -135,8 +135,8 @@ class Way:
         return Channels(found)
 
     def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
-        """A connection to the API server through a proxy, with TLS; None where there is no proxy, and the library
-        connects by itself.
+        """Return a connection to the API server through a proxy, with TLS; None where there is no proxy, and the
+        library connects by itself.
 
         The library reads the answer of a proxy without a limit of its bytes or its time.
 
@@ -304,7 +304,7 @@ class _Socket(_Base):  # type: ignore[misc]
 
     @property
     def sock(self) -> typing.Any:
-        """The socket of the connection; the library sets it before it asks for the websocket."""
+        """Return the socket of the connection; the library sets it before it asks for the websocket."""
         return self._sock
 
     @sock.setter
@@ -371,7 +371,7 @@ class Channels:
 
     @property
     def unsent(self) -> bool:
-        """Whether bytes wait for the server to take them."""
+        """Return whether bytes wait for the server to take them."""
         return bool(self._stdin or self._socket.waiting)
 
     def write(self, data: bytes) -> None:
@@ -381,7 +381,7 @@ class Channels:
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """What came on a channel since the last time."""
+        """Return the bytes that came on a channel since the last time."""
         return bytes(self._came.pop(channel, b""))
 
     def update(self, seconds: float) -> None:
@@ -410,14 +410,14 @@ class Channels:
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
 
     def _there(self) -> typing.Any:
-        """The socket, unless another thread has closed it."""
+        """Return the socket, unless another thread has closed it."""
         if self._socket.sock is None:
             raise ConnectionError("closed here")
         return self._socket.sock
 
     def _receive(self) -> None:
-        """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a
-        frame that is here already."""
+        """Receive what has come, up to a limit, so that a flood does not hold up the timeout. The library keeps the
+        part of a frame that is here already."""
         self._socket.begin_turn()
         with contextlib.suppress(*_LATER):
             while self.open:
@@ -455,7 +455,7 @@ class Channels:
             self._socket.waiting.clear()
 
     def _push(self) -> bool:
-        """Whether the system took bytes."""
+        """Return whether the system took bytes."""
         waiting = self._socket.waiting
         try:
             taken = self._there().send(bytes(waiting))

@@ -33,7 +33,7 @@ class _Timex(ctypes.Structure):
 
 
 def read_clock() -> NodeClock:
-    """The time, and the state of the kernel's clock. Needs no right: it is asked with ``modes`` 0."""
+    """Read the time, and the state of the kernel's clock. Needs no right: it is asked with ``modes`` 0."""
     state = _timex()
     if state is None:
         return NodeClock(time.time())

@@ -39,7 +39,7 @@ _PIECE = 64 * 1024
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """What a program left.
+    """The result of a program.
 
     :ivar rc: its exit code; negative: ended by that signal; None: it ran into a limit
     :ivar limit_seconds: the limit it ran under
@@ -57,7 +57,7 @@ class Finished:
 
     @property
     def failure(self) -> str:
-        """Why it can't be trusted, in one line with its own words; empty when it ended with 0."""
+        """Return why its output can't be trusted, in one line with its own message; empty when it ended with 0."""
         if self.rc == 0:
             return ""
         # each line once: some tools repeat one for every packet
@@ -86,7 +86,7 @@ def require(tool: str, package: str) -> str:
     return path
 
 
-def environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
+def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
     """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
 
     :param kept: with what the names of secrets begin that the program needs
@@ -108,7 +108,7 @@ def run(
     :param kept: as in ``environment``
     :param most_bytes: of both streams together. Behind them the program is ended, and what it printed before is kept
     """
-    variables = environment(kept)
+    variables = make_environment(kept)
     with subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,

@@ -45,8 +45,8 @@ def need_files(host: str) -> None:
 
 
 def followed(host: str, path: str) -> str:
-    """Where a path leads on the node: its folders may be links, and an absolute one starts at the node's root, not at
-    the container's.
+    """Return the path on the node that a path leads to: its folders may be links, and an absolute one starts at the
+    node's root, not at the container's.
 
     :param host: folder in which the node's files are
     :raises OSError: a folder of it is not there, or can't be read

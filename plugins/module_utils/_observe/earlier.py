@@ -12,8 +12,8 @@ from .history import read_earlier
 
 
 def earlier(folder: FactFolder) -> Earlier:
-    """The figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ: they
-    change no figure.
+    """Return the figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ:
+    they change no figure.
 
     :param folder: of the run that is to be held against them
     :returns: a run that can't be read is named; one that measured nothing, as in check mode, is left out

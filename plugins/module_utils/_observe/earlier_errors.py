@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._model.fabric import SeenTopology
-from .._model.link_errors import EarlierErrors, reading_of
+from .._model.link_errors import EarlierErrors, collect_readings
 from .._model.load import load
 from .facts import FactFolder, read_start
 from .history import read_earlier
@@ -16,14 +16,16 @@ from .history import read_earlier
 MOST_RUNS = 20
 
 
-def earlier_errors(report_dir: str, run: str) -> EarlierErrors:
-    """What the kept runs before this one read, the oldest first. Whatever they were asked for: a link is a link, and
-    check mode reads as well.
+def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
+    """Return the counters that the kept runs before this one read, the oldest first. All kinds of runs count: a link is
+    a link, and check mode reads as well.
 
     :returns: a run that can't be read is named; one that read no counters is left out
     :raises FileError: the folder of the runs can't be read
     """
-    found, unread = read_earlier(report_dir, run, lambda path, name: reading_of(name, _seen(path, name)), MOST_RUNS)
+    found, unread = read_earlier(
+        report_dir, run, lambda path, name: collect_readings(name, _seen(path, name)), MOST_RUNS
+    )
     return EarlierErrors(tuple(reading for reading in found.values() if reading.ends), unread)
 
 

@@ -18,7 +18,8 @@ _MOST_NAME = 16
 
 
 def link_modes(name: str) -> ethtool.LinkModes:
-    """What the port of an interface supports and its partner offers; nothing where the driver does not say."""
+    """Return the link modes that the port of an interface supports and its partner offers; nothing where the driver
+    does not report them."""
     nothing = ethtool.LinkModes(None, None)
     if len(name.encode()) >= _MOST_NAME:
         return nothing

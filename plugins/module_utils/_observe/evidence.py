@@ -69,7 +69,7 @@ Sums = dict[str, str]
 
 
 class Packed(typing.NamedTuple):
-    """What was packed.
+    """A packed archive.
 
     :ivar sums: checksums by path
     :ivar left_out: paths of what is no regular file, or nothing that a run leaves
@@ -82,7 +82,7 @@ class Packed(typing.NamedTuple):
 
 
 class Unpacked(typing.NamedTuple):
-    """What was unpacked.
+    """An unpacked archive.
 
     :ivar sums: checksums by path, those of the pages with them
     :ivar sha256: of the archive, of the very bytes that were unpacked
@@ -108,7 +108,7 @@ class _Once:
         raise tarfile.ReadError("a part of it would be read twice")
 
     def finished(self) -> str:
-        """The checksum, with what is behind the last file."""
+        """Return the checksum, with what is behind the last file."""
         while self.read(_MOST_AT_ONCE):
             pass
         return self._digest.hexdigest()
@@ -184,7 +184,7 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
     ):
         for name in names:
             # a link that came in the meantime is not followed
-            text = _without_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
+            text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
             sums[name] = hashlib.sha256(text).hexdigest()
             _add(tar, f"{top}/{name}", text)
         _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
@@ -273,7 +273,7 @@ def _unpack(
 
 
 def listed(report_dir: str) -> tuple[list[str], list[str]]:
-    """What runs have left in a folder.
+    """Return the files that runs have left in a folder.
 
     :returns: paths below the folder, in order; and paths to leave out: no regular file, or nothing that a run leaves
     """
@@ -292,8 +292,8 @@ def listed(report_dir: str) -> tuple[list[str], list[str]]:
     return sorted(names), sorted(left_out)
 
 
-def _without_secrets(name: str, raw: bytes) -> bytes:
-    """The file as it is, unless there is a secret in it."""
+def _remove_secrets(name: str, raw: bytes) -> bytes:
+    """Return the file as it is, unless there is a secret in it."""
     text = raw.decode("utf-8", errors="backslashreplace")
     lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]
     clean = "".join(map(_clean_json, lines)) if name.endswith((".json", ".jsonl")) else redact_text(text)
@@ -325,7 +325,7 @@ def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
         # the ends of its members, and what fills up its last block
         stream.most = most_bytes + 512 * 3 * most_files
         with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:
-            for member in _members(tar):
+            for member in _list_members(tar):
                 top, name = _place(archive, member, folder)
                 tops.add(top)
                 total += member.size
@@ -363,7 +363,7 @@ def _most(size: int) -> tuple[int, int]:
     )
 
 
-def _members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
+def _list_members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
     """One after the other; the archive itself would keep all of them."""
     while True:
         member = tar.next()
@@ -385,7 +385,7 @@ def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
 
 
 def _place(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
-    """The folder and the path in it that a member asks for.
+    """Return the folder and the path in it that a member asks for.
 
     :raises FileError: it is no regular file of ours below the one folder
     """
@@ -429,7 +429,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[b
 
 
 def _told(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
-    """The checksums, line by line until one is none; and whether all are.
+    """Return the checksums, line by line until one is none; and whether all are.
 
     :param most: lines
     """

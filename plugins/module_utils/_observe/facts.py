@@ -16,7 +16,7 @@ import typing
 from urllib.parse import quote
 
 from .._model.boundary.form import shown
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.findings import MOST_WAIVERS
 from .._model.hca import MOST_FUNCTIONS
@@ -25,7 +25,7 @@ from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.text import cut, cut_texts
 from .._parse.limits import MIB, excess_of
-from .files import MOST_BYTES, FileError, json_of, names_in, read_json, remove, write_text
+from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
 Observed = dict[str, typing.Any]
 
@@ -57,20 +57,20 @@ _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
 def _largest_part(value: typing.Any) -> str:
-    """The part of a value that has the longest text, in words; empty where it has no parts."""
+    """Return the part of a value that has the longest text, in words; empty where it has no parts."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
     return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
 
 
 def _count_functions(value: typing.Any) -> int:
-    """How many functions an answer about HCAs has; 0 of any other."""
+    """Count the functions in an answer about HCAs; 0 of any other."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
 
 
 def file_name(node: str) -> str:
-    """The name of a node's file: nothing in a host's name leads out of the folder.
+    """Return the name of a node's file: nothing in a host's name leads out of the folder.
 
     >>> file_name("worker-1.example"), file_name("../etc")
     ('worker-1.example.json', '%2E.%2Fetc.json')
@@ -94,7 +94,7 @@ class FactFolder:
         self.refused: list[str] = []
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
-        """Where a fact lies.
+        """Return the path of a fact.
 
         :raises FileError: no name of a kind
         """
@@ -116,7 +116,7 @@ class FactFolder:
         try:
             text = self._text(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
-            text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
+            text = self._text(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
         excess = excess_of(text, MOST_BYTES - 1)
         if excess:
             text = self._text(kind, node, None, f"it can't be kept: it has {excess}{_largest_part(to_data(value))}")
@@ -150,7 +150,7 @@ class FactFolder:
         return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
-        """A fact of this run; None when there is none, or only one of another run.
+        """Read a fact of this run; None when there is none, or only one of another run.
 
         :raises FileError: there is a file, and it is no such fact
         """
@@ -174,11 +174,11 @@ class FactFolder:
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
-        """Whether there is such a fact of the node, of whatever moment."""
+        """Return whether there is such a fact of the node, of any moment."""
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a
+        """Return whether this run has looked, with any outcome: by the time of the file, since a thousand facts are a
         hundred megabytes."""
         try:
             return (
@@ -192,13 +192,13 @@ class FactFolder:
         return {node: self._observed(kind, node) for node in nodes}
 
     def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
-        """All that this run saw of a node: values by kind, and by kind why there is none.
+        """Return all that this run saw of a node: values by kind, and by kind why there is none.
 
         :raises FileError: the folder can't be read
         """
         values: Observed = {}
         errors: dict[str, str] = {}
-        for kind in filter(_KIND.match, names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
+        for kind in filter(_KIND.match, list_names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
             try:
                 fact = self.read(kind, node)
             except FileError as error:
@@ -211,7 +211,7 @@ class FactFolder:
         return values, errors
 
     def value(self, kind: str) -> typing.Any:
-        """The value of a fact about the cluster; None when this run has none.
+        """Return the value of a fact about the cluster; None when this run has none.
 
         :raises FileError: it can't be read, or nothing was seen
         """
@@ -247,9 +247,9 @@ class FactFolder:
         """
         path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
         try:
-            for kind in names_in(folder, self.report_dir):
+            for kind in list_names_in(folder, self.report_dir):
                 if _KIND.match(kind) and kind not in kept:
-                    for name in names_in(os.path.join(folder, kind), self.report_dir):
+                    for name in list_names_in(os.path.join(folder, kind), self.report_dir):
                         remove(os.path.join(folder, kind, name), self.report_dir)
             # it is the time of this file that tells the facts of the run from those of an older one
             time = os.stat(path).st_mtime_ns
@@ -259,7 +259,7 @@ class FactFolder:
             raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
 
     def start(self) -> RunStart:
-        """What this run began with.
+        """Return the start of this run.
 
         :raises FileError: nobody began it in this folder, or it can't be read
         """
@@ -283,7 +283,7 @@ class FactFolder:
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """What the run of a folder began with; None where there is no such file.
+    """Read the start of the run in a folder; None where there is no such file.
 
     :raises FileError: it can't be read
     """
@@ -302,7 +302,7 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def _excess(start: RunStart) -> str:
-    """What of it is more than a run may begin with; empty where nothing is."""
+    """Return what exceeds the limits of a run's start; empty where nothing does."""
     for name, most in _MOST.items():
         value = getattr(start, name)
         # what the user wrote is not loaded yet, and may be anything
@@ -318,7 +318,7 @@ def now() -> str:
 
 
 def clock() -> datetime.datetime:
-    """The moment, UTC."""
+    """Return the moment, UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
 

@@ -21,10 +21,10 @@ from .yaml_documents import read_yaml
 _MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
 
 
-def with_discovery(
+def add_discovery(
     cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]
 ) -> OperatorFacts:
-    """The facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
+    """Return the facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
 
     :raises ApiError: the server cannot be reached
     """
@@ -44,8 +44,8 @@ def with_discovery(
 
 
 def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
-    """The DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name any
-    number so.
+    """Return the DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name
+    any number so.
 
     What could not be read of one is said in ``unread``.
 
@@ -78,7 +78,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
 
 
 def _config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
-    """The configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
+    """Return the configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:
             text = worker_text(cluster.get("ConfigMap", daemon["metadata"]["namespace"], name))

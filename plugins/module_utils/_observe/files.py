@@ -104,7 +104,7 @@ def remove(path: str, below: str = "") -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def names_in(path: str, below: str = "") -> list[str]:
+def list_names_in(path: str, below: str = "") -> list[str]:
     """Return the names in a folder, sorted; none where there is no such folder.
 
     :raises FileError: it can't be read
@@ -255,7 +255,7 @@ def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[
     :returns: its descriptor, and the name of the file in it
     :raises FileError: a part of the path is a link, or the file is not below
     """
-    *parts, name = _parts(path, below)
+    *parts, name = _find_parts(path, below)
     base = os.path.abspath(below) if below else os.path.dirname(os.path.abspath(path))
     if make:
         os.makedirs(base, exist_ok=True)
@@ -285,7 +285,7 @@ def _step(handle: int, part: str, path: str) -> int:
         raise
 
 
-def _parts(path: str, below: str) -> list[str]:
+def _find_parts(path: str, below: str) -> list[str]:
     if not below:
         return [os.path.basename(os.path.abspath(path))]
     parts = os.path.relpath(path, below).split(os.sep)

@@ -17,7 +17,7 @@ import time
 import typing
 
 from .._model.errors import ParseError, ToolMissing
-from .._model.firmware import DEVLINK, KEPT, SYSFS, VENDOR, HcaFirmware, NodeFirmware, Said, Setting
+from .._model.firmware import DEVLINK, KEPT, SYSFS, VENDOR, FirmwareSetting, HcaFirmware, NodeFirmware, ReportedSetting
 from .._model.hca import Hca, NodeHcas
 from .._model.operand import operand
 from .._parse.node import devlink, mstconfig
@@ -49,7 +49,7 @@ class Tool:
 
 
 def find_tool() -> Tool:
-    """The tool that reads and writes settings.
+    """Find the tool that reads and writes settings.
 
     :raises ToolMissing: none is there
     """
@@ -67,7 +67,7 @@ def find_tool() -> Tool:
 def read_firmware(
     hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
 ) -> NodeFirmware:
-    """The firmware of the physical functions, in their order.
+    """Read the firmware of the physical functions, in their order.
 
     :param root: sysfs of the kernel that the tools ask: they see no function that is not there
     :param chosen: PCI addresses; empty: all
@@ -86,11 +86,13 @@ def read_firmware(
         except ToolMissing:
             tool = None
     end = time.monotonic() + _ALL_SECONDS
-    return NodeFirmware(command.each(lambda hca: _firmware(hca, devices, tool, end, every), functions, _PARALLEL))
+    return NodeFirmware(
+        command.each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
+    )
 
 
-def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[Setting, ...], str]:
-    """All settings of an HCA, and what the tool failed to read of them; empty when nothing.
+def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
+    """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
 
     :raises ParseError: what it says is no table of settings
     """
@@ -108,9 +110,9 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tupl
 
 def _settings(
     finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
-) -> tuple[tuple[Setting, ...], str]:
-    """What it could read counts also where it says by its exit code that it could not read all; its own words count
-    more than that it is no table."""
+) -> tuple[tuple[FirmwareSetting, ...], str]:
+    """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
+    message counts more than that the output is not a table."""
     try:
         return read().settings, finished.failure
     except ParseError:
@@ -128,7 +130,7 @@ def _text(path: str) -> str:
 
 
 def _asks(hca: Hca, devices: str) -> bool:
-    """Whether mstconfig may be asked: an HCA of NVIDIA's that the node's own kernel has, and nobody else."""
+    """Return whether mstconfig may be asked: for an HCA of NVIDIA's that only the node's own kernel uses."""
     function = hca.pci
     return (
         function is not None
@@ -138,10 +140,10 @@ def _asks(hca: Hca, devices: str) -> bool:
     )
 
 
-def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
+def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
     function = hca.pci
     address, device = (function.address, function.device) if function else ("", "")
-    running, psid = (Said(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
+    running, psid = (ReportedSetting(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
     made = HcaFirmware(address, device, psid, running)
     if function is None or function.driver == "vfio-pci" or not os.path.isdir(os.path.join(devices, address)):
         why = (
@@ -150,10 +152,10 @@ def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, e
             else "the node's kernel has no such PCI function"
         )
         return dataclasses.replace(made, not_asked=(f"devlink, mstconfig: {why}",))
-    return _with_settings(_with_devlink(made, end), hca, devices, tool, end, every)
+    return _add_settings(_add_devlink(made, end), hca, devices, tool, end, every)
 
 
-def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
+def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     """A driver without devlink, or one that says nothing there, is nothing wrong: sysfs has the version."""
     try:
         finished = command.run(
@@ -167,11 +169,11 @@ def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
         return dataclasses.replace(made, not_asked=("no devlink",))
     except ParseError as error:
         return dataclasses.replace(made, not_asked=(str(error),))
-    psid, running, stored = (Said(value, DEVLINK) if value else None for value in info)
+    psid, running, stored = (ReportedSetting(value, DEVLINK) if value else None for value in info)
     return dataclasses.replace(made, psid=psid or made.psid, running=running or made.running, stored=stored)
 
 
-def _with_settings(
+def _add_settings(
     made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
 ) -> HcaFirmware:
     if not _asks(hca, devices):

@@ -21,7 +21,7 @@ _NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """Why a namespace stays.
+    """The reason why a namespace stays.
 
     :ivar objects: ``kind name`` of what is not the collection's
     :ivar unread: what could not be listed, and why: nobody knows what is there
@@ -73,7 +73,7 @@ def objects_of_others(
 
 
 def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
-    """Kind and metadata of each object of a namespace, by the API server's own discovery.
+    """Yield the kind and metadata of each object of a namespace, by the API server's own discovery.
 
     :param unread: takes what could not be listed, and why
     :raises ApiError: the server cannot be reached
@@ -106,7 +106,7 @@ def _listable(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
 
 
 def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: list[str]) -> typing.Iterator[Resource]:
-    """The objects of one resource in a namespace, with their metadata."""
+    """Yield the objects of one resource in a namespace, with their metadata."""
     try:
         yield from cluster.metadata((resource.base, resource.plural, True), namespace)
     except ApiError as error:

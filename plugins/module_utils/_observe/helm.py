@@ -15,7 +15,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.operand import operand
-from .._model.operators import Chart
+from .._model.operators import OperatorChart
 from .._model.pulls import ChartSeen
 from .._model.redact import redact_text
 from .._model.text import plain
@@ -50,9 +50,9 @@ class HelmError(RdmaError):
 
 
 def template(
-    binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+    binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """The objects of a chart, its hooks among them, its folder ``crds`` left out.
+    """Return the objects of a chart, its hooks among them, its folder ``crds`` left out.
 
     :param binary: name or path of Helm
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
@@ -61,11 +61,11 @@ def template(
     return tuple(_templated(binary, chart, values, kubernetes))
 
 
-def definitions(
-    binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+def read_definitions(
+    binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """The custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those that
-    multus brings.
+    """Return the custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those
+    that multus brings.
 
     Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
 
@@ -79,7 +79,7 @@ def definitions(
 
 def _templated(
     binary: str,
-    chart: Chart,
+    chart: OperatorChart,
     values: typing.Mapping[str, typing.Any],
     kubernetes: str,
     with_definitions: bool = False,
@@ -99,7 +99,7 @@ def _templated(
         return _documents(binary, argv, chart, part)
 
 
-def default_values(binary: str, chart: Chart) -> dict[str, typing.Any]:
+def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
     """Values that the chart has by itself.
 
     :raises HelmError: as ``template``
@@ -109,7 +109,7 @@ def default_values(binary: str, chart: Chart) -> dict[str, typing.Any]:
 
 
 def version_in(path: str) -> str:
-    """The version that a Chart.yaml names.
+    """Return the version that a Chart.yaml names.
 
     :raises RdmaError: it can't be read, is larger than MOST_FILE, is no YAML, or has no version
     """
@@ -126,7 +126,7 @@ def version_in(path: str) -> str:
 
 
 def _documents(
-    binary: str, argv: typing.Sequence[str], chart: Chart, part: typing.Callable[[str], str] = str
+    binary: str, argv: typing.Sequence[str], chart: OperatorChart, part: typing.Callable[[str], str] = str
 ) -> list[Resource]:
     path = binary if os.sep in binary else shutil.which(binary, path=search_path())
     if path is None:
@@ -164,9 +164,11 @@ def _said(words: str) -> str:
 
 
 def look_at_charts(
-    binary: str, charts: typing.Mapping[str, tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
+    binary: str,
+    charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
+    kubernetes: str = "",
 ) -> dict[str, ChartSeen]:
-    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the
+    """Read the images of several charts, by operator, at the same time. An error of one chart does not affect the
     others."""
 
     def look(name: str) -> ChartSeen:
@@ -180,7 +182,7 @@ def look_at_charts(
     return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
 
 
-def _remedy(words: str, chart: Chart) -> str:
+def _remedy(words: str, chart: OperatorChart) -> str:
     if "kubeVersion" in words:
         return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
     if chart.repository or "://" in chart.reference:

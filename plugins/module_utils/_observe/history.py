@@ -17,7 +17,7 @@ import typing
 from .._model.errors import RdmaError
 from .evidence import RUNS, listed
 from .facts import read_start
-from .files import FileError, names_in, refuse_links
+from .files import FileError, list_names_in, refuse_links
 
 LATEST = "latest"
 #: identity of a run, as the frame makes them: they sort by time
@@ -25,36 +25,35 @@ _RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
 _Value = typing.TypeVar("_Value")
 
 
-def kept(report_dir: str) -> list[str]:
-    """Names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
+def list_kept(report_dir: str) -> list[str]:
+    """Return the names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
 
     :raises FileError: the folder can't be read
     """
-    names = names_in(os.path.join(report_dir, RUNS), report_dir)
+    names = list_names_in(os.path.join(report_dir, RUNS), report_dir)
     return sorted(
         name
         for name in names
         if _RUN.fullmatch(name)
-        and os.path.isdir(folder_of(report_dir, name))
-        and not os.path.islink(folder_of(report_dir, name))
+        and os.path.isdir(find_folder(report_dir, name))
+        and not os.path.islink(find_folder(report_dir, name))
     )
 
 
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
 ) -> tuple[dict[str, _Value], tuple[str, ...]]:
-    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with
-    the reason.
+    """Read each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
 
     :param read: of the path of a run's folder and its name
     :param most: only so many, the newest; None: all
     :raises FileError: the folder of the runs can't be read
     """
     values, unread = {}, []
-    names = [name for name in kept(report_dir) if name < run]
+    names = [name for name in list_kept(report_dir) if name < run]
     for name in names if most is None else names[-most:]:
         try:
-            values[name] = read(folder_of(report_dir, name), name)
+            values[name] = read(find_folder(report_dir, name), name)
         except RdmaError as error:
             unread.append(f"{name}: {error}")
     return values, tuple(unread)
@@ -70,8 +69,8 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
     start = read_start(report_dir)
     if start is None or start.run != run:
         return None
-    for name in reversed(kept(report_dir)):
-        folder = folder_of(report_dir, name)
+    for name in reversed(list_kept(report_dir)):
+        folder = find_folder(report_dir, name)
         if name < run and _check_mode(folder) is start.check_mode:
             return folder
     return None
@@ -93,19 +92,19 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
         # what is kept and what goes is in this folder, and nowhere else
         refuse_links(root, report_dir)
         os.makedirs(root, exist_ok=True)
-        _link_all(report_dir, os.path.join(root, f".{run}"), folder_of(report_dir, run))
+        _link_all(report_dir, os.path.join(root, f".{run}"), find_folder(report_dir, run))
         _point(root, run)
-        gone = kept(report_dir)[:-most]
+        gone = list_kept(report_dir)[:-most]
         for name in gone:
-            shutil.rmtree(folder_of(report_dir, name))
+            shutil.rmtree(find_folder(report_dir, name))
     except OSError as error:
         remedy = "Look whether there is room and this user may write there, or keep no runs: rdma_report_keep: 0"
         raise FileError(f"{root}: run {run} can't be kept: {error}", remedy) from error
     return gone
 
 
-def folder_of(report_dir: str, run: str) -> str:
-    """Where a run is kept."""
+def find_folder(report_dir: str, run: str) -> str:
+    """Return the folder of a kept run."""
     return os.path.join(report_dir, RUNS, run)
 
 

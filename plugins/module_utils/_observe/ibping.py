@@ -38,8 +38,8 @@ _MORE = 10
 
 
 def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
-    """A server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted run left
-    are stopped first.
+    """Start a server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted
+    run left are stopped first.
 
     Returns when each of them waits for requests or has ended; ibping itself says nothing when it is ready.
 
@@ -56,7 +56,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
             argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
-            environment = {**command.environment(), MARK: f"{name.device}/{name.port}"}
+            environment = {**command.make_environment(), MARK: f"{name.device}/{name.port}"}
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -74,7 +74,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
 
 
 def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
-    """Why a server runs no more; None while it runs."""
+    """Return why a server has ended; None while it runs."""
     if process.poll() is None:
         return None
     words.seek(0)
@@ -143,8 +143,8 @@ def ping(
 
 
 def _add(before: Ping, finished: command.Finished) -> Ping:
-    """What was measured so far, and one more run of the client."""
-    resent = ibping.resent(finished.stderr)
+    """Add one more run of the client to what was measured so far."""
+    resent = ibping.count_resent(finished.stderr)
     if finished.rc is None and resent:
         # ended at its limit, since it waited for answers
         return dataclasses.replace(before, resent=resent)
@@ -207,7 +207,7 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
 
 
 def _sessions(leaders: typing.Sequence[int]) -> list[int]:
-    """All processes of these sessions."""
+    """Return all processes of these sessions."""
     result = []
     for name in os.listdir("/proc"):
         if name.isdigit():

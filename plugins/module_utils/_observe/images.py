@@ -48,8 +48,8 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
 
 
 def _served(cluster: Cluster, kind: str) -> bool:
-    """Whether there may be objects of a kind: who may not list it is refused before the server looks whether it knows
-    the kind."""
+    """Return whether there may be objects of a kind: a user without the right to list it is refused before the server
+    checks whether it knows the kind."""
     try:
         return cluster.serves(group_of(kind))
     except ApiError as error:

@@ -9,14 +9,14 @@ import dataclasses
 
 from .._model.errors import RdmaError
 from .._model.hca import Hca, NodeHcas, VfAdministration
-from .._parse.node.ip_link import Settings, vf_settings
+from .._parse.node.ip_link import Settings, parse_vf_settings
 from . import command
 
 _LIMIT_SECONDS = 30.0
 
 
-def with_vf_settings(node: NodeHcas) -> NodeHcas:
-    """The node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
+def add_vf_settings(node: NodeHcas) -> NodeHcas:
+    """Return the node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
 
     Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
     """
@@ -43,7 +43,7 @@ def _shown() -> dict[str, Settings]:
     )
     if finished.failure:
         raise RdmaError(finished.failure)
-    return vf_settings(finished.stdout)
+    return parse_vf_settings(finished.stdout)
 
 
 def _with(hca: Hca, settings: Settings) -> Hca:

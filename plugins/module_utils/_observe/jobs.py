@@ -37,24 +37,24 @@ _MOST_OF_PODS = 100_000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Resource, ...]:
-    """The object, and the runtime that a TrainJob refers to, should it be there.
+    """Read the object, and the runtime that a TrainJob refers to, should it be there.
 
     :raises ApiError: it is not there, or the server refuses
     :raises ResourceError: a TrainJob that names no runtime
     """
     job = {"kind": kind, **cluster.get(kind, namespace, name)}
-    return (job, *runtimes(cluster, [job]))
+    return (job, *read_runtimes(cluster, [job]))
 
 
-def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
-    """The runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
+def read_runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
+    """Return the runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
 
     :raises ApiError: the server refuses
     """
     found = []
     for job in jobs:
         if job.get("kind") == "TrainJob":
-            kind, namespace, name = parse.runtime_of(job)
+            kind, namespace, name = parse.find_runtime(job)
             try:
                 found.append({"kind": kind, **cluster.get(kind, namespace, name)})
             except ApiError as error:
@@ -78,15 +78,15 @@ def observe(
     :param wanted: what the jobs name
     :raises ApiError: the server cannot be reached
     """
-    reader, attachments = Reader(cluster), _Named(wanted.attachments, wanted.resources)
+    reader, attachments = JobReader(cluster), _Named(wanted.attachments, wanted.resources)
     # what is wrong with these is an error for jobs with claims alone
-    devices = Reader(cluster)
+    devices = JobReader(cluster)
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
-    pods = _pods_of(reader, running)
-    found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
+    pods = _read_pods(reader, running)
+    found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
-        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment, only=attachments)),
+        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.parse_attachment, only=attachments)),
         offered=frozenset(attachments.offered),
         others={
             "NetworkAttachmentDefinition": tuple(attachments.others),
@@ -95,7 +95,7 @@ def observe(
         claims=tuple(
             found
             for namespace in sorted(set(namespaces))
-            for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)
+            for found in reader.all("PersistentVolumeClaim", parse.parse_claim, namespace)
         ),
         pods=pods,
         device_claims=_joined(
@@ -116,7 +116,7 @@ def observe(
     )
 
 
-def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
+def _read_pods(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
     """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
 
     :param running: namespace and name of each job
@@ -126,7 +126,7 @@ def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple
     held = left = 0
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
-        for found in reader.all("Pod", functools.partial(_devices, names), namespace):
+        for found in reader.all("Pod", functools.partial(_collect_devices, names), namespace):
             if found is None:
                 continue
             held += 1 + len(found.interfaces) + len(found.devices)
@@ -142,28 +142,28 @@ def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
-    """The stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has no
-    objects.
+    """Return the stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has
+    no objects.
 
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
     """
-    reader = Reader(cluster)
+    reader = JobReader(cluster)
     controllers = reader.controllers()
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
-    found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
+    found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
     return Stack(
         controllers=controllers,
         policies=tuple(
             state
             for kind in ("ClusterPolicy", "NicClusterPolicy", "NicNodePolicy")
-            for state in reader.all(kind, stack.policy_state)
+            for state in reader.all(kind, stack.parse_policy_state)
         ),
-        local_queues=tuple(reader.all("LocalQueue", stack.local_queue)),
-        cluster_queues=tuple(reader.all("ClusterQueue", stack.cluster_queue)),
-        frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _frameworks) if home else None,
-        storage=tuple(reader.all("StorageClass", lambda item: stack.storage_class(item, shared))),
+        local_queues=tuple(reader.all("LocalQueue", stack.parse_local_queue)),
+        cluster_queues=tuple(reader.all("ClusterQueue", stack.parse_cluster_queue)),
+        frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _read_frameworks) if home else None,
+        storage=tuple(reader.all("StorageClass", lambda item: stack.parse_storage_class(item, shared))),
         namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
         errors=reader.errors,
     )
@@ -197,21 +197,23 @@ class _Named:
 
 
 def _joined(lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]]) -> typing.Optional[tuple[typing.Any, ...]]:
-    """All of these lists as one; None where one of them is not known."""
+    """Return all of these lists as one; None where one of them is not known."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
 
-def _labels(namespace: Resource) -> dict[str, str]:
+def _read_labels(namespace: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
 
 
-def _frameworks(config_map: Resource) -> tuple[str, ...]:
+def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
     """Kinds of jobs that Kueue manages, of the ConfigMap that its own manifests make."""
-    return stack.frameworks(read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", ""))))
+    return stack.parse_frameworks(
+        read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
+    )
 
 
-class Reader:
+class JobReader:
     """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is
     no error.
 
@@ -227,8 +229,8 @@ class Reader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others
-        counted."""
+        """Return what could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the
+        others counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
 
@@ -319,13 +321,13 @@ class Reader:
         found = [
             (operator, account)
             for operator, account in self.all(
-                "Deployment", lambda item: (stack.controller(item), stack.account_of(item))
+                "Deployment", lambda item: (stack.parse_controller(item), stack.account_of(item))
             )
             if operator
         ]
         try:
             bindings = list(
-                self._parsed("ClusterRoleBinding", stack.accounts_of, self._cluster.pages("ClusterRoleBinding"))
+                self._parsed("ClusterRoleBinding", stack.list_accounts, self._cluster.pages("ClusterRoleBinding"))
             )
         except RdmaError as error:
             self._keep(error)
@@ -347,11 +349,11 @@ def _described(item: Resource, error: RdmaError) -> str:
     return both_ends(f"{title}{f' in namespace {shown(namespace)}' if namespace else ''}: {seen}", _SAID)
 
 
-def _devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
+def _collect_devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
     """Of a pod that runs, asks for secondary networks, and is one of these jobs' or is itself named; None of all
     others: an MPIJob's launcher, say."""
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
     running = (pod.get("status") or {}).get("phase") == "Running"
-    return parse.pod_devices(pod) if mine and running and annotations.get(parse.NETWORKS_ANNOTATION) else None
+    return parse.parse_pod_devices(pod) if mine and running and annotations.get(parse.NETWORKS_ANNOTATION) else None

@@ -24,8 +24,8 @@ from .._model.text import folded
 from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.no_answer import UNTRUSTED, cause_of
 from .._parse.kubernetes.refusal import explain
-from .._parse.kubernetes.resource import title_of
-from .._parse.limits import MIB, decode_answer, decode_json, values_of, values_outside_strings
+from .._parse.kubernetes.resource import NOT_READ, title_of
+from .._parse.limits import MIB, count_values, count_values_outside_strings, decode_answer, decode_json
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -172,6 +172,9 @@ WATCH_SECONDS, WATCH_SILENCE = 600, 90.0
 PAUSES = (1.0, 3.0)
 #: kinds that a server of its own has, which knows no pages: it answers with all objects whatever the limit is
 _WHOLE = ("PackageManifest",)
+#: kinds of which a node or a tenant writes some, and whose parsers know an object of which its metadata alone was read:
+#: that one is judged by its name, and the others as if it were small
+_PARTIAL = ("Node", "NicDevice", "SriovNetworkNodeState", "NetworkAttachmentDefinition")
 #: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects
 #: [kubernetes.io, API concepts]
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -311,7 +314,7 @@ class _Page:
         if len(items) == len(self.items):
             return self
         texts = [json.dumps(item) for item in items]
-        return _Page(items, self.version, sum(map(values_of, texts)), sum(map(len, texts)))
+        return _Page(items, self.version, sum(map(count_values, texts)), sum(map(len, texts)))
 
 
 class Cluster:
@@ -428,6 +431,8 @@ class Cluster:
         :param most: objects that are asked for; fewer come where they are larger than a page may be. 0 for all
         :param only: takes an object by its metadata. The others are not held, and may be of any number and size
 
+        An object that is larger than a page may be comes as its metadata and ``NOT_READ``, if its kind is in _PARTIAL.
+
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
@@ -464,8 +469,8 @@ class Cluster:
 
         :param selector: label selector; ``fields``: field selector
         :param only: as of ``list``
-        :raises ApiError: as ``list``. Of an object that is larger than a page may be: after all the others, with its
-            name
+        :raises ApiError: as ``list``. Of an object that is larger than a page may be, and whose kind is not in
+            _PARTIAL: after all the others, with its name
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._pages(kind, namespace, chosen, only=only):
@@ -511,7 +516,12 @@ class Cluster:
                     limit = max(1, limit // FEWER)
                     continue
                 passed, rest = self._passed(kind, path, query, error)
-                large += [_place_of(passed)] if only is None or only(passed) else []
+                if only is not None and not only(passed.items[0]):
+                    pass
+                elif kind in _PARTIAL:
+                    yield passed
+                else:
+                    large.append(_place_of(passed.items[0]))
             else:
                 page = _Page(tuple(_items(kind, data, path)), _version_of(data), values, len(body))
                 yield page if only is None else page.chosen(only)
@@ -529,22 +539,24 @@ class Cluster:
                 "Look at what answers as the API server",
             )
         if large:
-            seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {folded(large, _NAMED)}"
+            seen = f"{_too_large()}: {folded(large, _NAMED)}"
             raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)
 
     def _passed(
         self, kind: Kind, path: str, query: typing.Sequence[tuple[str, str]], error: ApiError
-    ) -> tuple[Resource, str]:
-        """The metadata of the one object that is too large, and what goes on behind it.
+    ) -> tuple[_Page, str]:
+        """A page with the one object that is too large, of which it has the metadata, and what goes on behind it.
 
         :raises ApiError: the metadata is as large, or it is not of one object
         """
-        body, _values = _read_page(self._call("get", path, query, header_params={"Accept": METADATA}), f"GET {path}")
+        body, values = _read_page(self._call("get", path, query, header_params={"Accept": METADATA}), f"GET {path}")
         data = _decoded(body, 200, f"GET {path}")
         items = list(_items(kind, data, path))
         if len(items) != 1:
             raise error
-        return items[0], _metadata(data, "continue")
+        name = kind if isinstance(kind, str) else kind[1]
+        item = {"kind": name, "metadata": items[0].get("metadata"), NOT_READ: _too_large()}
+        return _Page((item,), _version_of(data), values, len(body)), _metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """Events since ``version``, until the server ends the watch. The connection is there when this returns.
@@ -569,7 +581,7 @@ class Cluster:
     @staticmethod
     def _events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
         try:
-            for line in _lines(response):
+            for line in _lines(response, f"WATCH {path}"):
                 event = decode_answer(line, "an event")
                 if not isinstance(event, dict):
                     raise ValueError(f"an event is a {type(event).__name__}")
@@ -891,7 +903,7 @@ def _counted(
                 response.close()
                 raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
             said += part
-            values += values_of(part) if most_values else 0
+            values += count_values(part) if most_values else 0
             if len(said) > most or values > max(most_values, most_signs):
                 response.close()
                 limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
@@ -900,7 +912,7 @@ def _counted(
         raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
     body = bytes(said)
     if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
-        values = values_outside_strings(body)
+        values = count_values_outside_strings(body)
         if values > most_values:
             raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {most_values} values", where)
     return body, values
@@ -929,6 +941,10 @@ def _decoded(body: bytes, status: int, where: str, most_values: int = 0) -> Reso
     if not isinstance(data, dict):
         raise ApiError(status, "Unreadable", "the answer is no object", where)
     return data
+
+
+def _too_large() -> str:
+    return f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read"
 
 
 def _place_of(item: Resource) -> str:
@@ -960,11 +976,13 @@ def _version_of(data: Resource) -> str:
     return _metadata(data, "resourceVersion")
 
 
-def _lines(response: typing.Any) -> typing.Iterator[bytes]:
+def _lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
     """The lines of a watch, each of which is one object.
 
-    :raises ValueError: a line is longer than any object
+    :raises ApiError: a line is larger than an object may be. Its status is that of a version that is too old: a list
+        reads the others, and goes on behind it
     """
+    large = ApiError(410, _TOO_LARGE, "an event is too large, and the list is read again", where)
     rest: list[bytes] = []
     size = 0
     for chunk in response.stream(amt=None, decode_content=False):
@@ -972,11 +990,14 @@ def _lines(response: typing.Any) -> typing.Iterator[bytes]:
         rest.append(first)
         size += len(first)
         if size > MOST_OBJECT:
-            raise ValueError(f"an event of more than {MOST_OBJECT} bytes")
+            raise large
         if more:
             lines = (b"".join(rest), *more[:-1])
             rest, size = [more[-1]], len(more[-1])
-            yield from (line for line in lines if line.strip())
+            for line in filter(bytes.strip, lines):
+                if count_values(line) > MOST_VALUES and count_values_outside_strings(line) > MOST_VALUES:
+                    raise large
+                yield line
 
 
 def _warnings(response: typing.Any) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from .files import read_bytes
 _MOST_BYTES = 65_536
 
 
-def left_arguments(host: str) -> tuple[str, ...]:
+def read_left_arguments(host: str) -> tuple[str, ...]:
     """Return what we have noted by whichever tool: that the tool is gone takes nothing back.
 
     :param host: folder in which the node's files are; / on the node itself
@@ -29,7 +29,7 @@ def left_arguments(host: str) -> tuple[str, ...]:
 
 
 def _text(host: str, path: str) -> typing.Optional[str]:
-    """The text of a file; None where there is none."""
+    """Return the text of a file; None where there is none."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         place = followed(host, path)
         if os.path.lexists(place):

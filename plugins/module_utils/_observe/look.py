@@ -18,7 +18,7 @@ from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
 from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, subnet, sysfs
-from .left_arguments import left_arguments
+from .left_arguments import read_left_arguments
 from .tuning.node import read_tuning
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
@@ -59,12 +59,12 @@ class Look:
         self._hcas: typing.Optional[NodeHcas] = None
 
     def at(self, kind: str) -> typing.Any:
-        """The fact of a kind, as data.
+        """Return the fact of a kind, as data.
 
         :raises RdmaError: it can't be read
         """
         if kind == "hcas":
-            return to_data(ip_link.with_vf_settings(self._seen()))
+            return to_data(ip_link.add_vf_settings(self._seen()))
         if kind == "platform":
             return to_data(platform.read_platform(self._roots, self._seen(), wanted=self._arguments))
         if kind == "firmware":
@@ -79,19 +79,20 @@ class Look:
             return {"state": drop_in.state(self._host)}
         if kind == LEFT_ARGUMENTS:
             drop_in.need_files(self._host)
-            return {"arguments": to_data(left_arguments(self._host))}
-        return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))
+            return {"arguments": to_data(read_left_arguments(self._host))}
+        return to_data(subnet.read_subnets(subnet.list_infiniband_ports(self._seen()), self._roots))
 
     def _seen(self) -> NodeHcas:
         if self._hcas is None:
-            held = namespaces.held_parts(self._roots)
+            held = namespaces.read_held_parts(self._roots)
             node = sysfs.read_node(self._roots, self._netdevs, held.parts)
             self._hcas = dataclasses.replace(node, errors=(*node.errors, *held.errors))
         return self._hcas
 
 
 def answer(asked: Kept) -> dict[str, Kept]:
-    """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
+    """Return an answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they
+    are."""
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
     look = Look(
         roots,

@@ -15,7 +15,7 @@ from .kubernetes import ApiError, Cluster, Resource
 
 
 def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
-    """What the cluster has in its place; None for nothing.
+    """Return the object in the cluster; None where there is none.
 
     :raises ApiError: it may not be read
     """
@@ -27,12 +27,12 @@ def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
         raise
 
 
-def host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
+def read_host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
     """:raises ApiError: it may not be read"""
     return machine_config.host_config(wanted, find(cluster, wanted))
 
 
-def machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
+def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
     """:raises ApiError: they may not be read"""
     return tuple(map(machine_config.machine_pool, cluster.list("MachineConfigPool").items))
 
@@ -43,8 +43,8 @@ def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) 
     return tuple(machine_config.host_config(item, item) for item in items if name_of(item) not in mine)
 
 
-def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
-    """How the cluster took the KubeletConfigs among them; nobody looks where there is none.
+def read_kubelet_status(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
+    """Return the state of the KubeletConfigs among them. Without any, the cluster is not asked.
 
     :raises ApiError: the server cannot be reached
     """
@@ -52,8 +52,8 @@ def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> Kubel
     if not wanted:
         return KubeletStatus()
     try:
-        found = tuple(host_config(cluster, config) for config in wanted)
-        return KubeletStatus(found, others(cluster.list("KubeletConfig").items, wanted), machine_pools(cluster))
+        found = tuple(read_host_config(cluster, config) for config in wanted)
+        return KubeletStatus(found, others(cluster.list("KubeletConfig").items, wanted), read_machine_pools(cluster))
     except ApiError as error:
         if error.status == 0:
             raise

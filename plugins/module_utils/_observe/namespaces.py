@@ -25,7 +25,7 @@ from .._model.errors import ParseError
 from .._model.hca import HeldParts, Netdev
 from .._parse.node.sysfs import guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
-from .sysfs import Reader, natural, read_netdev, read_ports
+from .sysfs import SysfsReader, natural, read_netdev, read_ports
 
 #: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
 #: number of them
@@ -47,7 +47,7 @@ class HeldByPods(typing.NamedTuple):
     errors: tuple[str, ...] = ()
 
 
-def held_parts(
+def read_held_parts(
     roots: typing.Sequence[str],
     proc: str = "/proc",
     enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
@@ -60,7 +60,7 @@ def held_parts(
     :param roots: sysfs roots of the node, usually just /sys
     :param enter: what has each network namespace looked into
     """
-    known = _other_namespaces(proc)
+    known = _list_other_namespaces(proc)
     idle = _idle_namespaces(proc, known)
     namespaces = [*known.values(), *idle]
     found = _Found(roots, idle)
@@ -83,7 +83,7 @@ class _Found:
         self._more_errors = 0
         here = {
             kind: [
-                _functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind)))
+                _list_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind)))
                 for root in roots
             ]
             for kind in _FORMS
@@ -116,8 +116,8 @@ class _Found:
                     f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out"
                 )
                 continue
-            reader = Reader(os.path.join(root, "class/net", name))
-            netdev = read_netdev(reader, name, Reader(root))
+            reader = SysfsReader(os.path.join(root, "class/net", name))
+            netdev = read_netdev(reader, name, SysfsReader(root))
             if netdev is None:
                 continue
             if netdev.bond is not None and not self._is(
@@ -133,7 +133,7 @@ class _Found:
             if alias is not None:
                 self._names.setdefault(address, []).append(alias)
         for name, address in self._away(namespace, root, "infiniband"):
-            device = Reader(os.path.join(root, "class/infiniband", name))
+            device = SysfsReader(os.path.join(root, "class/infiniband", name))
             ports = read_ports(device, own.get(address, ()))
             self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
             self._note(address, namespace)
@@ -143,7 +143,7 @@ class _Found:
             self._lost[address] = os.path.basename(namespace)
 
     def result(self) -> HeldByPods:
-        """All parts that were found, and what was left out."""
+        """Return all parts that were found, and what was left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
             address: dataclasses.replace(
@@ -162,21 +162,21 @@ class _Found:
         return HeldByPods(parts, (*self._errors, *more))
 
     def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
-        """Names of a class in a namespace, each with the PCI address of a function of which the node has no such
-        part."""
+        """Yield the names of a class in a namespace, each with the PCI address of a function of which the node has no
+        such part."""
         folder = os.path.join(root, "class", kind)
         names = _listed(folder)
         if len(names) > _MOST_ENTRIES:
             self.left_out(
                 f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
             )
-        for name, address in _functions(folder, names[:_MOST_ENTRIES]).items():
+        for name, address in _list_functions(folder, names[:_MOST_ENTRIES]).items():
             if address not in self._here[kind] and self._is(_FORMS[kind], name, f"{namespace}: {folder}, {address}"):
                 yield name, address
 
     def _is(self, form: Form, text: str, source: str) -> bool:
-        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must
-        not cost the node its facts."""
+        """Return whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod
+        must not cost the node its facts."""
         try:
             form.of(text, source)
         except ParseError as error:
@@ -188,8 +188,8 @@ class _Found:
 _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
-def _other_namespaces(proc: str) -> dict[str, str]:
-    """The path of each network namespace but this process's, by the first process in it; by its identity."""
+def _list_other_namespaces(proc: str) -> dict[str, str]:
+    """Return the path of each network namespace but this process's, by the first process in it; by its identity."""
     own = _link(os.path.join(proc, "self/ns/net"))
     found: dict[str, str] = {}
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
@@ -220,7 +220,7 @@ def _identity(path: str, own: str) -> str:
     return f"net:[{seen.st_ino}]" if stat.S_ISREG(seen.st_mode) and seen.st_dev == like.st_dev else ""
 
 
-def _functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
+def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
     """PCI address by name, of what a class shows."""
     found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}

@@ -16,7 +16,8 @@ _PIECE = 1 << 18
 
 
 def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
-    """The lines of all files, one after the other, with their ends; of a line that is too long only its end is there.
+    """Read the lines of all files, one after the other, with their ends; of a line that is too long only its end is
+    there.
 
     :raises RdmaError: a file can't be read
     """
@@ -44,7 +45,7 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
 
 
 def _lines(file: typing.TextIO) -> typing.Iterator[str]:
-    """A piece at a time: line by line takes twice as long, and one line of a broken log may be all of it."""
+    """Yield a piece at a time: line by line takes twice as long, and one line of a broken log may be all of it."""
     rest, skip = "", False
     for piece in iter(lambda: file.read(_PIECE), ""):
         for line in io.StringIO(rest + piece, newline="\n"):

@@ -16,7 +16,7 @@ from .._model.errors import RdmaError
 from .._model.hca import Netdev, NodeHcas
 from .._model.neighbours import MOST_ADDRESSES, MOST_PORTS, NetdevNeighbours, NodeNeighbours, SwitchPort
 from .._parse.node import lldp
-from .._parse.node.neighbours import neighbours
+from .._parse.node.neighbours import parse_neighbours
 from . import command, sysfs
 from .uplinks import read_uplinks
 
@@ -40,8 +40,8 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics
-    the subnet managers tell.
+    """Read the neighbours of the Ethernet NICs of a node. A node with InfiniBand does not listen: subnet managers
+    report its fabrics.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
@@ -49,7 +49,7 @@ def read_neighbours(
     :param beside_infiniband: nodes with InfiniBand are looked at as well
     """
     errors: list[str] = []
-    netdevs = _ethernet(node, beside_infiniband)
+    netdevs = _find_ethernet(node, beside_infiniband)
     known: dict[str, tuple[str, ...]] = {}
     heard: dict[str, tuple[SwitchPort, ...]] = {}
     uplinks: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ def read_neighbours(
             known = _bounded(_known(), errors)
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
-        tables, readers = sysfs.Reader(routes), [sysfs.Reader(root) for root in roots]
+        tables, readers = sysfs.SysfsReader(routes), [sysfs.SysfsReader(root) for root in roots]
         uplinks = read_uplinks(tables, readers) or ()
         errors += [error for one in (tables, *readers) for error in one.errors]
     found = [
@@ -69,7 +69,7 @@ def read_neighbours(
     return NodeNeighbours(tuple(found), uplinks, tuple(errors))
 
 
-def _ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
+def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
     """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are
     asked for."""
     functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
@@ -86,11 +86,11 @@ def _known() -> dict[str, tuple[str, ...]]:
     )
     if finished.failure:
         raise RdmaError(finished.failure)
-    return neighbours(finished.stdout)
+    return parse_neighbours(finished.stdout)
 
 
 def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
-    """The first neighbours of each interface; that it has more is among the errors."""
+    """Return the first neighbours of each interface; that it has more is among the errors."""
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
         f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
@@ -100,7 +100,8 @@ def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> 
 
 
 def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
-    """Who was heard through each interface. One that can't be listened to is among the errors."""
+    """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
+    the errors."""
     heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
@@ -121,7 +122,7 @@ def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, err
         frame, source = listener.recvfrom(_LARGEST_FRAME)
         # what this node sends itself is seen as well
         if source[2] != socket.PACKET_OUTGOING:
-            port = lldp.switch_port(frame)
+            port = lldp.parse_switch_port(frame)
             if port not in heard and len(heard) >= MOST_PORTS:
                 raise RdmaError(
                     f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
@@ -135,7 +136,7 @@ def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, err
 
 
 def _socket(name: str) -> socket.socket:
-    """A socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+    """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
 
     :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
     """

@@ -12,7 +12,7 @@ from .kubernetes import ApiError, Cluster
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """All of them. A cluster without the operator has none; what could not be read is in ``errors``."""
+    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``."""
     devices: list[NicDevice] = []
     errors: list[str] = []
     try:
@@ -27,8 +27,8 @@ def observe(cluster: Cluster) -> NicDevices:
     return NicDevices(tuple(devices), tuple(errors))
 
 
-def templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
-    """Those that are there, whoever made them.
+def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
+    """Return those that are there, whoever made them.
 
     :raises ApiError: they can't be listed
     :raises ResourceError: an object that is none of its kind

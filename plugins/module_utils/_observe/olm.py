@@ -9,9 +9,19 @@ import typing
 
 from .._model.olm import Package
 from .._parse.kubernetes import olm
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import items_of, mapping_at, name_of
-from .kubernetes import ApiError, Cluster, Kind, Resource
+from .kubernetes import ApiError, Choice, Cluster, Kind, Resource
+
+
+def of_namespaces(namespaces: typing.Container[str]) -> Choice:
+    """Take the objects of these namespaces, by their metadata.
+
+    A tenant makes Subscriptions of any number and size in its own namespaces. OLM installs nothing by them without an
+    OperatorGroup, which no tenant can make.
+    """
+    return lambda item: str(mapping_at(item, "metadata").get("namespace", "")) in namespaces
 
 
 def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
@@ -36,7 +46,7 @@ def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[d
 def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
     """State of each pod of a namespace, as far as it can be read: it only explains what takes long."""
     try:
-        return {name_of(item): state_of_pod(item) for item in cluster.list("Pod", namespace).items}
+        return {name_of(item): state_of_pod(item) for item in cluster.list("Pod", namespace, only=is_made_pod).items}
     except ApiError:
         return {}
 

@@ -72,8 +72,8 @@ def examine(
 
 
 def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> str:
-    """What ``refuse`` tells, or why it cannot: an object that somebody made in one namespace keeps no other operator
-    out.
+    """Return the refusal of ``refuse``, or its error: an object that a user made in one namespace keeps no other
+    operator out.
 
     :raises ApiError: the server cannot be reached
     """

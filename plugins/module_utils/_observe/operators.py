@@ -12,20 +12,21 @@ from .._model.drivers import OF_GPUS, OF_NICS, DriverPolicy
 from .._model.intent import Intent
 from .._model.kubernetes import ClusterNode
 from .._model.olm import GROUP, ORIGINALS
-from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
+from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, collect_needed_labels
 from .._model.sriov_operator import OlmObject
-from .._parse.job.stack import policy_state
+from .._parse.job.stack import parse_policy_state
 from .._parse.kubernetes.charts import olm_examples
 from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.drivers import driver_host, driver_policy, driver_selector
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.resource import labels_of
-from .jobs import Reader
+from .jobs import JobReader
 from .kubernetes import Cluster, Resource
 
 
 def by_olm(cluster: Cluster) -> bool:
-    """Whether operators are installed by OLM here: on OpenShift, whose guides do it so. Elsewhere OLM may serve others.
+    """Return whether operators are installed by OLM here: on OpenShift, as its guides do. Elsewhere OLM may serve
+    others.
 
     :raises ApiError: no answer
     """
@@ -41,9 +42,11 @@ def observe(
     :param olm: operators are installed by OLM
     :raises ApiError: the server cannot be reached
     """
-    reader = Reader(cluster)
-    labels = labels_needed(intent)
-    configurations = [reader.all(operator.configuration, policy_state) for operator in TABLE if operator.configuration]
+    reader = JobReader(cluster)
+    labels = collect_needed_labels(intent)
+    configurations = [
+        reader.all(operator.configuration, parse_policy_state) for operator in TABLE if operator.configuration
+    ]
     found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
     packages: dict[str, list[OlmObject]] = {}
     for name, seen in (item for items in found for item in items if item is not None):
@@ -79,7 +82,7 @@ def observe(
 def _selecting(
     policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
 ) -> DriverPolicy:
-    """A policy with the nodes that its selector takes."""
+    """Return a policy with the nodes that its selector takes."""
     if not selector:
         return policy
     return dataclasses.replace(
@@ -104,7 +107,7 @@ def _made_for(namespace: Resource) -> str:
     return name if name in OPERATORS else ""
 
 
-def examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
+def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
     """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers
     to create.
 

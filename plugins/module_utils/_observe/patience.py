@@ -24,7 +24,7 @@ _FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
 
 
 def passes(error: ApiError, method: str, path: str) -> bool:
-    """Whether the same request may be granted in a moment, and does no harm when it is sent twice.
+    """Return whether the same request may be granted in a moment, and does no harm when it is sent twice.
 
     GET, PUT, PATCH and DELETE have the same result twice, and so has an eviction with the uid of its pod. Any other
     POST is sent again only where the server has not taken it.

@@ -11,11 +11,11 @@ import re
 import typing
 
 from .._model.hca import Hca, NodeHcas
-from .._model.identity import Identity, identity_of
+from .._model.identity import Identity, make_identity
 from .._model.platform import GpuDriver, NodePlatform, PciEvidence
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
-from .._parse.node.kernel_arguments import command_line
+from .._parse.node.kernel_arguments import parse_command_line
 from . import sysfs
 from .uplinks import read_uplinks
 
@@ -39,15 +39,15 @@ def read_platform(
     :param wanted: kernel arguments that are asked for, beside those that concern IOMMU and PCI
     """
     system = os.uname()
-    readers = [sysfs.Reader(root) for root in roots]
-    proc = sysfs.Reader(os.path.dirname(kernel_arguments))
-    driver = sysfs.Reader(os.path.dirname(gpu_driver))
-    gpu = _gpu(readers, driver.value(os.path.basename(gpu_driver), str))
+    readers = [sysfs.SysfsReader(root) for root in roots]
+    proc = sysfs.SysfsReader(os.path.dirname(kernel_arguments))
+    driver = sysfs.SysfsReader(os.path.dirname(gpu_driver))
+    gpu = _read_gpu(readers, driver.value(os.path.basename(gpu_driver), str))
     devices = _folder(readers, "class/iommu")
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
-    functions = tuple(_function(hca, readers) for hca in hcas.functions)
-    routes = sysfs.Reader(os.path.join(os.path.dirname(kernel_arguments), "net"))
+    functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
+    routes = sysfs.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
     uplinks = read_uplinks(routes, readers)
     errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
     return NodePlatform(
@@ -69,28 +69,29 @@ def read_platform(
         gpu=gpu,
         boot=proc.value("sys/kernel/random/boot_id", str),
         signed_modules=_signed_modules(roots),
-        identity=_identity(roots),
+        identity=_read_identity(roots),
         uplinks=uplinks,
         locked_down=_locked_down(roots),
     )
 
 
-def _identity(roots: typing.Sequence[str]) -> Identity:
-    """What DMI calls the node. Readers of its own: without root it can't be read, and who needs it says so.
+def _read_identity(roots: typing.Sequence[str]) -> Identity:
+    """Read the identity of the node from DMI. Without root it can't be read, and the code that needs it reports that.
 
     [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
     or of F alone has no file]
     """
-    readers = [sysfs.Reader(os.path.join(root, "class/dmi/id")) for root in roots]
+    readers = [sysfs.SysfsReader(os.path.join(root, "class/dmi/id")) for root in roots]
     uuid, *serials = (
         next(filter(None, (reader.value(name, str) for reader in readers)), "")
         for name in ("product_uuid", "product_serial", "board_serial")
     )
-    return identity_of(uuid, serials)
+    return make_identity(uuid, serials)
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    """Whether the kernel refuses modules without a signature that it knows; None where no root says it.
+    """Return whether the kernel refuses modules without a signature that it knows; None where that can't be read
+    without root.
 
     Readers of its own: a file that can't be read is no fault of the node.
 
@@ -98,14 +99,14 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
     """
     return _any(
         [
-            *(sysfs.Reader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
+            *(sysfs.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
             _locked_down(roots),
         ]
     )
 
 
 def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    return _any(sysfs.Reader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots)
+    return _any(sysfs.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots)
 
 
 def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
@@ -113,7 +114,7 @@ def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
     return any(known) if known else None
 
 
-def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
+def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
     """NVIDIA's driver; None where it is not loaded.
 
     :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel
@@ -137,11 +138,13 @@ def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> 
 def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> tuple[str, ...]:
     """A command line may hold secrets: only what is asked for leaves the node."""
     return tuple(
-        argument for argument in command_line(text) if argument in wanted or argument.partition("=")[0] in _ARGUMENTS
+        argument
+        for argument in parse_command_line(text)
+        if argument in wanted or argument.partition("=")[0] in _ARGUMENTS
     )
 
 
-def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[tuple[str, ...]]:
+def _folder(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
     """Entries of a folder over all roots; None when a root has it and it can't be read."""
     entries: list[str] = []
     for reader in readers:
@@ -149,7 +152,7 @@ def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optiona
     return None if any(name in reader.unread for reader in readers) else tuple(entries)
 
 
-def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
+def _read_function(hca: Hca, readers: typing.Sequence[sysfs.SysfsReader]) -> PciEvidence:
     address = hca.pci.address if hca.pci else ""
     folder = f"bus/pci/devices/{address}"
     groups = [group for group in (reader.link(f"{folder}/iommu_group") for reader in readers) if group]
@@ -171,8 +174,10 @@ def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
     )
     return dataclasses.replace(
         evidence,
-        capability=pci_config.sriov(own),
-        memory=next(filter(None, (reader.value(f"{folder}/resource", parse.vf_memory) for reader in readers)), None),
-        last_bus=pci_config.last_bus(above),
-        acs=pci_config.acs(above),
+        capability=pci_config.parse_sriov(own),
+        memory=next(
+            filter(None, (reader.value(f"{folder}/resource", parse.parse_vf_memory) for reader in readers)), None
+        ),
+        last_bus=pci_config.parse_last_bus(above),
+        acs=pci_config.parse_acs(above),
     )

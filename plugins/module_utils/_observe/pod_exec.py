@@ -11,7 +11,7 @@ import threading
 import time
 import typing
 
-from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.errors import ParseError, RdmaError, wrap_unforeseen
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
 from .._parse.limits import MOST_ANSWER
@@ -42,7 +42,7 @@ _LONG = "Give the command a longer limit, or look at what it waits for: it may s
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a command may take.
+    """The limits of a command.
 
     :ivar connect: seconds for each step of the connection, and again until the shell in the pod says that it is there
     :ivar run: seconds from then on until the answer is complete
@@ -118,7 +118,7 @@ def on_many(
 
 
 def _unforeseen(container: Container, error: Exception) -> RdmaError:
-    return unforeseen(error, f"exec in {container}")
+    return wrap_unforeseen(error, f"exec in {container}")
 
 
 def _run(
@@ -175,7 +175,7 @@ def _part(channels: Channels) -> None:
 
 
 def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (
         f"the API server says: {said.message or said.status}"

@@ -18,7 +18,7 @@ def identity(pid: int, proc: str = "/proc") -> str:
 
 
 def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
-    """Whether the process of an identity runs; None where that can't be known from here: another machine or container,
+    """Return whether the process of an identity runs; None where that is not known here: another machine or container,
     or a system without procfs."""
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")

@@ -14,7 +14,7 @@ import typing
 from .._model.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.load import LoadError, load
 from .._model.plausible import wrong_schema, wrong_time
-from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
+from .._model.records import RECORD_SCHEMA, Record, contradiction, make_record_data
 from .._model.redact import redact
 from .._model.text import cut_texts
 from .._parse.limits import MIB
@@ -41,7 +41,7 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
     :raises FileError: the folder or the file can't be written, or it would have more than can be read again
     """
     path = _path(directory, record.stage)
-    write_text(path, "".join(_lines(path, redact(record_data(record)))), below or os.path.dirname(directory))
+    write_text(path, "".join(_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory))
     return path
 
 
@@ -61,7 +61,7 @@ def _lines(path: str, data: dict[str, typing.Any]) -> list[str]:
 
 
 def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
-    """All records of a folder, of whatever run.
+    """Read all records of a folder, of whatever run.
 
     :returns: records by stage, and by stage why a file that is there could not be read
     """
@@ -69,12 +69,12 @@ def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
 
 
 def read_heads(directory: str) -> dict[str, Record]:
-    """The same without findings. A record that can't be read counts as none."""
+    """Read the same without findings. A record that can't be read counts as none."""
     return _read_all(directory, _read_head)[0]
 
 
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
-    """That of one stage; None where there is none that can be read."""
+    """Read the head of one stage's record; None where there is none that can be read."""
     try:
         return _read_head(_path(directory, stage), stage)
     except (FileError, LoadError):
@@ -144,7 +144,7 @@ def _line(line: bytes, path: str, number: int) -> typing.Any:
 
 
 def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
-    """The findings, each of which is judged before the next one is read.
+    """Yield the findings, each of which is judged before the next one is read.
 
     :param findings: how many the head promises
     :raises LoadError: one is none, or there are more or fewer than that
@@ -163,7 +163,7 @@ def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any
 
 
 def _load(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
-    """The record without its findings, and how many its head promises."""
+    """Return the record without its findings, and how many its head promises."""
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")
     # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader

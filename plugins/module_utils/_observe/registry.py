@@ -17,11 +17,11 @@ import urllib.parse
 
 from .._model.errors import RdmaError
 from .._model.mirror import State
-from .._model.registry import Challenge, Login, Logins, login_for
+from .._model.registry import Challenge, Logins, RegistryLogin, find_login
 from .._model.text import plain
 from .._parse.kubernetes.images import reference
 from .._parse.kubernetes.resource import ResourceError
-from .._parse.registry import challenge, tags_of, token_of
+from .._parse.registry import parse_challenge, parse_tags, token_of
 
 #: seconds in which a connection must give a sign
 PATIENCE = 10.0
@@ -44,7 +44,7 @@ _HOSTS = {"docker.io": "registry-1.docker.io"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class RegistryQuery:
     """:ivar name: ``registry/path`` with its tag or digest
     :ivar by_system: any tag that begins with this one and a hyphen will do
     """
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
+class RegistryReply:
     state: State
     words: str = ""
 
@@ -70,8 +70,10 @@ class _Silent(RdmaError):
         self.dead = dead
 
 
-def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: float) -> dict[Asked, Said]:
-    """What registries say of each image.
+def ask(
+    images: typing.Sequence[RegistryQuery], logins: Logins, authority: str, limit: float
+) -> dict[RegistryQuery, RegistryReply]:
+    """Ask registries for each image.
 
     :param authority: file with certificates that are trusted in place of the system's; empty: the system's
     :param limit: seconds for all of it; what has no answer then is silent
@@ -85,7 +87,7 @@ def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: f
             "Name a file of PEM in operators_registry_ca",
         ) from error
     work = _Work(logins, trust, limit)
-    by_host: dict[str, list[Asked]] = {}
+    by_host: dict[str, list[RegistryQuery]] = {}
     for image in dict.fromkeys(images):
         by_host.setdefault(image.name.partition("/")[0], []).append(image)
     for open_images in by_host.values():
@@ -100,74 +102,74 @@ class _Work:
     def __init__(self, logins: Logins, trust: ssl.SSLContext, limit: float) -> None:
         self._logins, self._trust, self._limit = logins, trust, limit
         self._end = time.monotonic() + limit
-        self._said: dict[Asked, Said] = {}
+        self._said: dict[RegistryQuery, RegistryReply] = {}
         self._changed = threading.Condition()
 
-    def through(self, images: list[Asked], dead: list[str]) -> None:
+    def through(self, images: list[RegistryQuery], dead: list[str]) -> None:
         """Ask for one after the other until none is left."""
         while True:
             with self._changed:
                 if not images or time.monotonic() > self._end:
                     return
                 image, why = images.pop(0), dead[0] if dead else ""
-            said = Said("silent", why) if why else self._one(image, dead)
+            said = RegistryReply("silent", why) if why else self._one(image, dead)
             with self._changed:
                 self._said[image] = said
                 self._changed.notify_all()
 
-    def _one(self, image: Asked, dead: list[str]) -> Said:
+    def _one(self, image: RegistryQuery, dead: list[str]) -> RegistryReply:
         try:
             return _Registry(image, self._logins, self._trust, self._end).look()
         except _Silent as error:
             if error.dead:
                 dead.append(error.seen)
-            return Said("silent", error.seen)
+            return RegistryReply("silent", error.seen)
         except (RdmaError, ResourceError) as error:
-            return Said("silent", error.seen)
+            return RegistryReply("silent", error.seen)
         # it must be told where somebody waits for it, whatever a registry made of HTTP
         except Exception as error:
-            return Said("silent", f"{type(error).__name__} in what the registry said")
+            return RegistryReply("silent", f"{type(error).__name__} in what the registry said")
 
-    def wait(self, images: typing.Collection[Asked]) -> dict[Asked, Said]:
+    def wait(self, images: typing.Collection[RegistryQuery]) -> dict[RegistryQuery, RegistryReply]:
         with self._changed:
             self._changed.wait_for(lambda: len(self._said) >= len(images), max(0.0, self._end - time.monotonic()))
-            late = Said("silent", f"no answer within {self._limit:g} s")
+            late = RegistryReply("silent", f"no answer within {self._limit:g} s")
             return {image: self._said.get(image, late) for image in images}
 
 
 class _Registry:
     """One image at its registry."""
 
-    def __init__(self, image: Asked, logins: Logins, trust: ssl.SSLContext, end: float) -> None:
+    def __init__(self, image: RegistryQuery, logins: Logins, trust: ssl.SSLContext, end: float) -> None:
         name = reference(image.name)
         self._image, self._version = image, name.version
         self._host, self._path = name.host, name.repository[len(name.host) + 1 :]
-        self._login = login_for(name.repository, logins)
+        self._login = find_login(name.repository, logins)
         self._trust, self._end = trust, end
 
-    def look(self) -> Said:
+    def look(self) -> RegistryReply:
         if not self._image.by_system:
             status, _headers, _text = self._authorized("HEAD", f"/v2/{self._path}/manifests/{self._version}")
             return self._judged(status)
         status, _headers, text = self._authorized("GET", f"/v2/{self._path}/tags/list?n=10000")
         if status != 200:
             return self._judged(status)
-        found = [tag for tag in tags_of(text) if tag.startswith(f"{self._version}-")]
+        found = [tag for tag in parse_tags(text) if tag.startswith(f"{self._version}-")]
         return (
-            Said("there", ", ".join(found[:5]))
+            RegistryReply("there", ", ".join(found[:5]))
             if found
-            else Said("missing", f"no tag that begins with {self._version}-")
+            else RegistryReply("missing", f"no tag that begins with {self._version}-")
         )
 
-    def _judged(self, status: int) -> Said:
+    def _judged(self, status: int) -> RegistryReply:
         who = "the user of the file" if self._login else "nobody, since the file of users has none for it"
         if status == 200:
-            return Said("there")
+            return RegistryReply("there")
         if status == 404:
-            return Said("missing", "not found (404)")
+            return RegistryReply("missing", "not found (404)")
         if status in (401, 403):
-            return Said("refused", f"HTTP {status} for {who}")
-        return Said("silent", f"HTTP {status}")
+            return RegistryReply("refused", f"HTTP {status} for {who}")
+        return RegistryReply("silent", f"HTTP {status}")
 
     def _authorized(self, method: str, path: str) -> tuple[int, http.client.HTTPMessage, str]:
         answer = self._request(self._host, method, path, "")
@@ -175,14 +177,14 @@ class _Registry:
             return self._elsewhere(method, path, answer[1].get("Location") or "")
         if answer[0] != 401:
             return answer
-        asked = challenge(answer[1].get("WWW-Authenticate") or "")
+        asked = parse_challenge(answer[1].get("WWW-Authenticate") or "")
         if asked is None:
             return answer
         authorization = self._authorization(asked)
         return self._request(self._host, method, path, authorization) if authorization else answer
 
     def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
-        """Where the registry sends us, once, and nobody's password goes there."""
+        """Follow the redirection of a registry, once, without sending a password."""
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
         if (
             place.scheme != "https"
@@ -194,7 +196,7 @@ class _Registry:
         return self._request(place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", "")
 
     def _authorization(self, asked: Challenge) -> str:
-        login = self._login or Login()
+        login = self._login or RegistryLogin()
         if asked.scheme == "basic":
             return f"Basic {login.basic}" if login.basic else ""
         realm = urllib.parse.urlsplit(asked.realm)

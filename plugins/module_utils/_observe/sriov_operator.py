@@ -15,7 +15,7 @@ from .._model.olm import RetainedObject
 from .._model.sriov_operator import OperatorFacts
 from .._model.stack import has_rights
 from .._model.text import cut_texts
-from .._parse.job.stack import account_of, accounts_of
+from .._parse.job.stack import account_of, list_accounts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
@@ -49,8 +49,8 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Where the operator is: the namespace that is named, else that of its SriovOperatorConfig or of itself, where
-    there is one only.
+    """Return the namespace of the operator: the namespace that is named, else that of its SriovOperatorConfig or of
+    itself, where there is one only.
 
     Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there:
     whoever needs the operator then finds none in that namespace, and says so.
@@ -78,7 +78,7 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
-    """Why the Helm release of this name is not the collection's; None where it is.
+    """Return why the Helm release of this name is not the collection's; None where it is.
 
     :raises ApiError: the server refuses, or cannot be reached
     """
@@ -125,7 +125,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         return listing.items if listing is not None else None
 
     def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
-        """What is of interest of a kind that tenants make, too: page by page, so that nothing of theirs is held."""
+        """Read the relevant objects of a kind that tenants make, too: page by page, so that no object of theirs is
+        kept."""
         found: list[_Taken] = []
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
         return found
@@ -144,7 +145,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         lambda: map(_namespace, filter(_is_config, configs)),
         lambda: (item.deployment.namespace for item in deployments),
     )
-    daemons = only("DaemonSet", lambda item: _daemon(item, namespace, bound))
+    daemons = only("DaemonSet", lambda item: _find_daemon(item, namespace, bound))
     attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
@@ -180,11 +181,11 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
             nodes=tuple(kubernetes.node(item) for item in nodes),
             states=tuple(sriov_operator.node_state(item) for item in states),
-            daemon=_with_nodes(daemon, pods) if daemon else None,
+            daemon=_add_nodes(daemon, pods) if daemon else None,
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(_with_nodes(item, of_namespace(item.work.namespace)) for item in _multus_of(daemons)),
+            multus=tuple(_add_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=attachments,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
@@ -198,8 +199,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
 
 def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
-    """Why the operator's last sync failed; empty where it does not run, where none failed, and where its log may not be
-    read."""
+    """Return why the operator's last sync failed; empty where it does not run, where no sync failed, and where its log
+    may not be read."""
     for pod in pods:
         if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
             pod.get("spec", {}).get("containers") or []
@@ -218,12 +219,12 @@ def _trouble(pod: Resource) -> str:
 
 
 def is_operator(deployment: Resource) -> bool:
-    """Whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
+    """Return whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
     return sriov_operator.runs_operator(_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:
-    """Whether the operator obeys it: it looks at one name only."""
+    """Return whether the operator obeys the object: it reads one name only."""
     return bool(config["metadata"]["name"] == "default")
 
 
@@ -249,11 +250,11 @@ class _Daemon(typing.NamedTuple):
     runs_multus: bool
 
 
-def _daemon(
+def _find_daemon(
     item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
 ) -> typing.Optional[_Daemon]:
-    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None
-    of another DaemonSet.
+    """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
+    None of another DaemonSet.
 
     :raises ResourceError: it is none
     """
@@ -265,7 +266,7 @@ def _daemon(
     return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
 
 
-def _multus_of(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
+def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
     """DaemonSets that run multus on the nodes.
 
     By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by
@@ -277,7 +278,7 @@ def _multus_of(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
 
 
 def _accounts(binding: Resource) -> frozenset[str]:
-    return accounts_of({"kind": "ClusterRoleBinding", **binding})
+    return list_accounts({"kind": "ClusterRoleBinding", **binding})
 
 
 def _namespace(item: Resource) -> str:
@@ -288,7 +289,7 @@ def _containers(workload: Resource) -> list[Resource]:
     return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
 
 
-def _with_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
+def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
     """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
     owned = (
         pod

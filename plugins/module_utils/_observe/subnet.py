@@ -46,7 +46,7 @@ _LOOK_SECONDS = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class PortQuery:
     """A port to be asked for its manager.
 
     :ivar why_not: why it can't be asked; empty when it can
@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class SubnetLimits:
     """Seconds of :func:`read_fabric`.
 
     :ivar discovery: that one walk of the whole fabric may take
@@ -80,8 +80,8 @@ def arguments(name: PortName) -> tuple[str, ...]:
     return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
-def infiniband_ports(node: NodeHcas) -> tuple[Question, ...]:
-    """The InfiniBand ports of the physical functions.
+def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
+    """Return the InfiniBand ports of the physical functions.
 
     A port without a link has no way to a subnet manager: asking it only costs the tool's time.
     """
@@ -97,12 +97,12 @@ def infiniband_ports(node: NodeHcas) -> tuple[Question, ...]:
                         " through it"
                     )
                 )
-                result.append(Question(PortName(hca.rdma_device, port.number), why, port.sm_lid))
+                result.append(PortQuery(PortName(hca.rdma_device, port.number), why, port.sm_lid))
     return tuple(result)
 
 
 def read_subnets(
-    questions: typing.Sequence[Question], sysfs: typing.Sequence[str] = ("/sys",)
+    questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
 ) -> tuple[SeenSubnet, ...]:
     """Ask through every port for its subnet manager.
 
@@ -115,7 +115,7 @@ def read_subnets(
         command.require("smpquery", PACKAGE)
     answers = {
         question: (
-            dataclasses.replace(seen, barrier=umad.barrier(question.name, sysfs))
+            dataclasses.replace(seen, barrier=umad.find_barrier(question.name, sysfs))
             if seen.error and not seen.silent
             else seen
         )
@@ -127,13 +127,13 @@ def read_subnets(
     )
 
 
-def _ask(question: Question) -> SeenSubnet:
+def _ask(question: PortQuery) -> SeenSubnet:
     seen = _ask_once(question.name)
     if seen.silent:
         # datagrams get lost, and a manager that is busy answers late: silence counts when it lasts
         seen = _ask_once(question.name)
     if seen.silent and question.sm_lid:
-        return dataclasses.replace(seen, lost=_lost_manager(question.name, question.sm_lid))
+        return dataclasses.replace(seen, lost=_read_lost_manager(question.name, question.sm_lid))
     return seen
 
 
@@ -149,8 +149,8 @@ def _ask_once(name: PortName) -> SeenSubnet:
     )
 
 
-def _lost_manager(name: PortName, lid: int) -> LostManager:
-    """The port where the manager was, asked itself: its switches still route to it."""
+def _read_lost_manager(name: PortName, lid: int) -> LostManager:
+    """Return the port where the manager was, asked itself: its switches still route to it."""
     try:
         is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
         description = smpquery.parse_description(_query("smpquery", name, "nodedesc", str(lid)))
@@ -172,15 +172,15 @@ def _query(tool: str, name: PortName, *more: str) -> str:
     return finished.stdout
 
 
-def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> tuple[SeenTopology, ...]:
-    """What each of the ports shows of its fabric.
+def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
+    """Read the fabric of each of the ports.
 
     :raises ToolMissing: a tool is not installed
     """
     return command.each(lambda name: read_fabric(name, limits), names, _PARALLEL)
 
 
-def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
+def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
     """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked
     once, the other tools load what was seen; but for dump_fts, which can't.
 
@@ -194,7 +194,7 @@ def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
         # the tool refuses to write to a file that exists
         walked = os.path.join(folder, "fabric")
         seen = _read_topology(name, walked, limits.discovery)
-        if seen.topology is None or _ask(Question(name)).silent:
+        if seen.topology is None or _ask(PortQuery(name)).silent:
             # without a manager there is no administration to ask, and no way by LID to the counters
             return seen
         started = time.monotonic()
@@ -257,7 +257,7 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
 
 
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
-    """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
+    """Read the counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
     waiting to send is no error."""
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
@@ -296,20 +296,20 @@ def _ask_manager(name: PortName, lid: int) -> ManagerPort:
 
 
 def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
-    """The fields of SeenManagers that come from SMInfo records.
+    """Return the fields of SeenManagers that come from SMInfo records.
 
     :raises RdmaError: there are no records
     """
     started = time.monotonic()
     managers = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
-    first = _activity(managers, master)
+    first = _read_activity(managers, master)
     known = {manager.guid: manager.activity for manager in managers if manager.guid != master}
     later: typing.Optional[int] = None
     refreshed = False if known else None
     while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
         time.sleep(min(_LOOK_SECONDS, interval_seconds))
         again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
-        later = _activity(again, master)
+        later = _read_activity(again, master)
         if any(
             known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master
         ):
@@ -322,7 +322,7 @@ def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dic
     }
 
 
-def _activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
+def _read_activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
     for manager in managers:
         if manager.guid == guid:
             return manager.activity

@@ -46,7 +46,7 @@ _INFINIBAND_CLASS = "0207"
 _HCA_VENDORS = ("15b3",)
 
 
-class Reader:
+class SysfsReader:
     """Reads below one folder, and keeps what could not be read.
 
     :ivar unread: names of the files, relative to the folder
@@ -59,8 +59,8 @@ class Reader:
         self.errors: list[str] = []
 
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
-        """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
-        read or understood."""
+        """Return the parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read or understood."""
         raw = self.raw(name)
         if raw is None:
             return None
@@ -82,8 +82,8 @@ class Reader:
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
 
     def formed(self, name: str, form: Form) -> typing.Optional[str]:
-        """A text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``, when
-        its text is not of the form."""
+        """Return a text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``,
+        when its text is not of the form."""
         return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
     def names(self, name: str) -> tuple[str, ...]:
@@ -116,8 +116,8 @@ class Reader:
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
     def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
-        """The first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
-        read."""
+        """Return the first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read."""
         try:
             # without a buffer, so that no more is asked of a device than is needed
             with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
@@ -131,11 +131,11 @@ class Reader:
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
-        """The number in a file that says nothing by failing, as ``speed`` does without a link or in a driver that has
-        none; else None."""
+        """Return the number in a file that says nothing by failing, as ``speed`` does without a link or in a driver
+        that has none; else None."""
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
-                return parse.number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
+                return parse.parse_number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
         except (OSError, ParseError, UnicodeDecodeError):
             return None
 
@@ -155,7 +155,7 @@ def read_node(
     netdevs: typing.Container[str] = (),
     held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
 ) -> NodeHcas:
-    """All network functions of interest below the given sysfs roots, as one list.
+    """Read all network functions of interest below the given sysfs roots, as one list.
 
     Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or
     of an HCA vendor, or named.
@@ -167,7 +167,7 @@ def read_node(
     found: dict[str, Hca] = {}
     errors: list[str] = []
     for root in roots:
-        top = Reader(root)
+        top = SysfsReader(root)
         if not top.names("class") and not top.names("bus"):
             errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
         for hca in _read_root(root, netdevs, held or {}, errors):
@@ -189,9 +189,9 @@ def read_node(
 def _read_root(
     root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: list[str]
 ) -> typing.Iterator[Hca]:
-    top = Reader(root)
-    rdma = _by_pci_address(top, "class/infiniband")
-    nets = _by_pci_address(top, "class/net")
+    top = SysfsReader(root)
+    rdma = _map_by_pci_address(top, "class/infiniband")
+    nets = _map_by_pci_address(top, "class/net")
     functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
     errors.extend(top.errors)
     jobs: list[tuple[typing.Optional[str], typing.Optional[str], str]] = []
@@ -207,7 +207,7 @@ def _read_root(
                 for device in devices
             )
     for job_address, job_device, job_folder in jobs:
-        reader = Reader(os.path.join(root, job_folder))
+        reader = SysfsReader(os.path.join(root, job_folder))
         names = nets.get(job_address, ()) if job_address else ()
         parts = held.get(job_address or "")
         # an interface in a pod whose name on the node nobody kept may be the one
@@ -229,9 +229,9 @@ def _read_root(
             yield hca
 
 
-def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list[str]]:
-    """Names below a class folder, by the PCI address that their ``device`` link leads to; None where it leads to no PCI
-    function."""
+def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[str], list[str]]:
+    """Return the names below a class folder, by the PCI address that their ``device`` link leads to; None where it
+    leads to no PCI function."""
     result: dict[typing.Optional[str], list[str]] = {}
     for name in top.names(folder):
         target = top.link(f"{folder}/{name}/device")
@@ -244,7 +244,7 @@ def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list
 
 def _read_hca(
     root: str,
-    reader: Reader,
+    reader: SysfsReader,
     address: typing.Optional[str],
     device: typing.Optional[str],
     netdev_names: typing.Sequence[str],
@@ -259,15 +259,17 @@ def _read_hca(
     sriov = _read_sriov(reader) if address else None
     if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
         return None
-    rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
+    rdma = SysfsReader(os.path.join(root, f"class/infiniband/{device}")) if device else None
     if rdma is not None and address is None:
         parent = rdma.formed("parent", INTERFACE)
         netdev_names = (parent,) if parent else ()
     # the kernel knows the interfaces of its own sysfs only
     real = os.path.realpath(root) == "/sys"
-    found = (read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
+    found = (
+        read_netdev(SysfsReader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names
+    )
     netdevs = tuple(netdev for netdev in found if netdev is not None)
-    index = _vf_index(reader, address, physical_function) if physical_function else None
+    index = _read_vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
     name = next(
         filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), ""
@@ -289,7 +291,7 @@ def _read_hca(
         administration=(
             _read_administration(reader, physical_function, index) if physical_function and index is not None else None
         ),
-        sriov_absence=_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
+        sriov_absence=_read_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
         held=held,
         unread=tuple(reader.unread + (rdma.unread if rdma else [])),
     )
@@ -307,16 +309,16 @@ def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_funct
     )
 
 
-def _is_network(reader: Reader) -> bool:
+def _is_network(reader: SysfsReader) -> bool:
     """Asked first and alone: a server has hundreds of PCI functions that are something else."""
-    device_class = reader.value("class", parse.hexadecimal)
+    device_class = reader.value("class", parse.parse_hexadecimal)
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
 
 
-def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[PciFunction]:
-    vendor = reader.value("vendor", parse.hexadecimal)
-    device = reader.value("device", parse.hexadecimal)
-    device_class = reader.value("class", parse.hexadecimal)
+def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optional[PciFunction]:
+    vendor = reader.value("vendor", parse.parse_hexadecimal)
+    device = reader.value("device", parse.parse_hexadecimal)
+    device_class = reader.value("class", parse.parse_hexadecimal)
     if vendor is None or device is None or device_class is None:
         return None
     return PciFunction(
@@ -325,43 +327,43 @@ def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[P
         device=f"{device:04x}",
         device_class=f"{device_class >> 8:04x}",
         driver=reader.link("driver"),
-        numa_node=reader.value("numa_node", parse.numa_node),
+        numa_node=reader.value("numa_node", parse.parse_numa_node),
         # a VF has no link and no packet size of its own
         link=_read_link(reader) if physical else PcieLink(),
     )
 
 
-def _read_link(reader: Reader) -> PcieLink:
-    """The PCIe link between a function and the port above it, in whose folder the function's lies."""
+def _read_link(reader: SysfsReader) -> PcieLink:
+    """Read the PCIe link between a function and the port above it, in whose folder the function's lies."""
     spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
-    own, above = (pci_config.payload(space) if space is not None else None for space in spaces)
+    own, above = (pci_config.parse_payload(space) if space is not None else None for space in spaces)
     return PcieLink(
-        current_speed=reader.value("current_link_speed", parse.pcie_speed),
-        current_width=reader.value("current_link_width", parse.pcie_width),
-        max_speed=reader.value("max_link_speed", parse.pcie_speed),
-        max_width=reader.value("max_link_width", parse.pcie_width),
-        slot_speed=reader.value("../max_link_speed", parse.pcie_speed),
-        slot_width=reader.value("../max_link_width", parse.pcie_width),
+        current_speed=reader.value("current_link_speed", parse.parse_pcie_speed),
+        current_width=reader.value("current_link_width", parse.parse_pcie_width),
+        max_speed=reader.value("max_link_speed", parse.parse_pcie_speed),
+        max_width=reader.value("max_link_width", parse.parse_pcie_width),
+        slot_speed=reader.value("../max_link_speed", parse.parse_pcie_speed),
+        slot_width=reader.value("../max_link_width", parse.parse_pcie_width),
         payload=own.current if own else None,
         payload_could=min(own.supported, above.supported) if own and above else None,
     )
 
 
-def _read_sriov(reader: Reader) -> typing.Optional[Sriov]:
-    total = reader.value("sriov_totalvfs", parse.number)
-    current = reader.value("sriov_numvfs", parse.number)
+def _read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
+    total = reader.value("sriov_totalvfs", parse.parse_number)
+    current = reader.value("sriov_numvfs", parse.parse_number)
     if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
         return None
     return Sriov(total, current)
 
 
-def _sriov_absence(reader: Reader) -> typing.Optional[SriovAbsence]:
+def _read_sriov_absence(reader: SysfsReader) -> typing.Optional[SriovAbsence]:
     space = reader.raw("config")
-    return None if space is None else pci_config.sriov_absence(space)
+    return None if space is None else pci_config.parse_sriov_absence(space)
 
 
-def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
-    physical = Reader(os.path.join(os.path.dirname(reader.folder), physical_function))
+def _read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
+    physical = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function))
     for name in physical.names(""):
         match = re.match(r"\Avirtfn([0-9]+)\Z", name)
         if match and physical.link(name) == address:
@@ -370,10 +372,10 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
     return None
 
 
-def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's
-    own driver."""
-    folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
+def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
+    """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
+    the kernel's own driver."""
+    folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),
         port_guid=folder.value("port", parse.guid_of_bytes),
@@ -384,9 +386,9 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
     return administration if folder.unread or administration != VfAdministration() else None
 
 
-def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) -> typing.Optional[Netdev]:
-    """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also
-    for a representor.
+def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:
+    """Read a network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None
+    also for a representor.
 
     In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function,
     and are none of its ports.
@@ -395,9 +397,9 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
     """
     if parse.is_representor(reader.text("phys_port_name") or ""):
         return None
-    infiniband = reader.value("type", parse.number) == parse.IPOIB_TYPE
-    address = reader.value("address", parse.ipoib_address) if infiniband else None
-    place = reader.value("dev_port", parse.number)
+    infiniband = reader.value("type", parse.parse_number) == parse.IPOIB_TYPE
+    address = reader.value("address", parse.parse_ipoib_address) if infiniband else None
+    place = reader.value("dev_port", parse.parse_number)
     master = reader.link("master")
     modes = link_modes(name) if real and not infiniband else LinkModes(None, None)
     # in Mb/s; -1 is unknown
@@ -405,7 +407,7 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
     netdev = Netdev(
         name=name,
         hardware_address=reader.formed("address", HARDWARE_ADDRESS) or "",
-        mtu=reader.value("mtu", parse.number),
+        mtu=reader.value("mtu", parse.parse_number),
         state=reader.formed("operstate", WORD),
         port_guid=address.port_guid if address else None,
         subnet_prefix=address.subnet_prefix if address else None,
@@ -427,7 +429,7 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
     return netdev
 
 
-def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
+def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
     """Of an RDMA device, by its folder and the network interfaces of its function."""
     names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
     return tuple(
@@ -438,11 +440,13 @@ def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, 
     )
 
 
-def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:
+def _read_port(reader: SysfsReader, number: int, mtus: typing.Sequence[int]) -> Port:
     folder = f"ports/{number}"
-    rate = reader.value(f"{folder}/rate", parse.rate)
+    rate = reader.value(f"{folder}/rate", parse.parse_rate)
     link_layer = reader.formed(f"{folder}/link_layer", WORD)
-    pkeys = [reader.value(f"{folder}/pkeys/{index}", parse.hexadecimal) for index in reader.names(f"{folder}/pkeys")]
+    pkeys = [
+        reader.value(f"{folder}/pkeys/{index}", parse.parse_hexadecimal) for index in reader.names(f"{folder}/pkeys")
+    ]
     return Port(
         number=number,
         state=reader.value(f"{folder}/state", parse.enumeration),
@@ -451,8 +455,8 @@ def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:
         rate_gbps=rate.gbps if rate else None,
         width=rate.width if rate else None,
         speed=rate.speed if rate else None,
-        lid=reader.value(f"{folder}/lid", parse.hexadecimal) or None,
-        sm_lid=reader.value(f"{folder}/sm_lid", parse.hexadecimal) or None,
+        lid=reader.value(f"{folder}/lid", parse.parse_hexadecimal) or None,
+        sm_lid=reader.value(f"{folder}/sm_lid", parse.parse_hexadecimal) or None,
         # on Ethernet the lower half of a GID is made from the MAC or is an IP address: no port GUID
         guid=reader.value(f"{folder}/gids/0", parse.port_guid_of_gid) if link_layer == "InfiniBand" else None,
         pkeys=tuple(f"0x{pkey:04x}" for pkey in pkeys if pkey),

@@ -12,9 +12,11 @@ from .._model.fabric import Barrier
 from .._model.reachability import PortName
 
 
-def barrier(name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband") -> typing.Optional[Barrier]:
-    """Why no management datagram can be sent through a port; None when nothing here stands in the way. For after a tool
-    failed: it opens nothing.
+def find_barrier(
+    name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband"
+) -> typing.Optional[Barrier]:
+    """Return why no management datagram can be sent through a port; None when nothing here stands in the way. For after
+    a tool failed: it opens nothing.
 
     :param sysfs: roots, usually just /sys
     :param devices: folder of the device nodes

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import typing
 
-from .._parse.node.neighbours import default_routes, default_routes_6
-from .sysfs import Reader
+from .._parse.node.neighbours import parse_default_routes, parse_default_routes_6
+from .sysfs import SysfsReader
 
 _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
-    ("route", default_routes),
-    ("ipv6_route", default_routes_6),
+    ("route", parse_default_routes),
+    ("ipv6_route", parse_default_routes_6),
 )
 _OPEN_VSWITCH = "ovs-system"
 
 
-def read_uplinks(tables: Reader, readers: typing.Sequence[Reader]) -> typing.Optional[tuple[str, ...]]:
+def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> typing.Optional[tuple[str, ...]]:
     """Interfaces of the default routes, and of what a bond, a bridge or a VLAN among them is made; None where the
     routes could not be read.
 

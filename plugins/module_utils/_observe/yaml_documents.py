@@ -81,7 +81,7 @@ def _refuse_tag(event: typing.Any) -> None:
 
 
 def has_libyaml() -> bool:
-    """Whether PyYAML was built with libyaml, which takes a quarter of the time."""
+    """Return whether PyYAML was built with libyaml, which takes a quarter of the time."""
     return hasattr(yaml, "CSafeLoader")
 
 

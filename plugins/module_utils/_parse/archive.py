@@ -25,7 +25,7 @@ _MOST = 65536
 
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
-    """A folder, or an address that takes PUT; None where nobody names one.
+    """Parse a folder, or an address that takes PUT; None where nobody names one.
 
     :param said: value of the variable, of whatever type
     :raises ArchiveError: it is neither
@@ -93,7 +93,7 @@ def _address(said: str) -> Address:
     return Address(f"{scheme}://{host}{path}", "" if query == "?" else query, in_folder)
 
 
-def expiry(address: Address) -> typing.Optional[datetime.datetime]:
+def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
     """Until when a signed address of S3 is taken; None where it does not say."""
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:
@@ -106,8 +106,8 @@ def expiry(address: Address) -> typing.Optional[datetime.datetime]:
 
 
 def refusal_words(text: str) -> str:
-    """What S3, or a server that speaks as it does, says in XML of why it refuses; empty where nothing of that form is
-    there."""
+    """Return the reason for a refusal that S3, or a compatible server, gives in XML; empty where nothing of that form
+    is there."""
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)
     return plain(": ".join(found[1].strip() for found in (code, message) if found is not None), 400)

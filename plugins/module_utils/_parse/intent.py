@@ -14,7 +14,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.findings import MOST_WAIVERS, Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.load import LoadError, load, load_all, partial
+from .._model.load import LoadError, load, load_all, make_partial
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
 from .._model.text import kind_of
@@ -50,7 +50,7 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     values = {
         "fabrics": _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems),
         "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
-        "cluster": _load_one(ClusterIntent, {} if cluster is None else _with_mirror(cluster), "rdma_cluster", problems),
+        "cluster": _load_one(ClusterIntent, {} if cluster is None else _add_mirror(cluster), "rdma_cluster", problems),
     }
     blanks = [*_blanks(fabrics, "rdma_fabrics"), *_blanks(waivers, "rdma_waivers"), *_blanks(cluster, "rdma_cluster")]
     places = {blank.path for blank in blanks}
@@ -58,7 +58,7 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     problems = [*(problem for problem in problems if problem.path not in places), *blanks]
     read = {name: value for name, value in values.items() if value is not None}
     if problems:
-        raise IntentError(problems, partial(Intent, read, values.keys() - read.keys()))
+        raise IntentError(problems, make_partial(Intent, read, values.keys() - read.keys()))
     return _on_mirror(Intent(**read))
 
 
@@ -76,7 +76,7 @@ def _mirror(data: typing.Any) -> typing.Any:
     return {} if data is None or data == "" else {EVERYTHING: data} if isinstance(data, str) else data
 
 
-def _with_mirror(cluster: typing.Any) -> typing.Any:
+def _add_mirror(cluster: typing.Any) -> typing.Any:
     return (
         {**cluster, "mirror": _mirror(cluster["mirror"])}
         if isinstance(cluster, dict) and "mirror" in cluster
@@ -106,7 +106,7 @@ def _on_mirror(intent: Intent) -> Intent:
 
 
 def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
-    """What a proposal left to the user and is not filled in yet."""
+    """Find the values that a proposal left to the user and that are not filled in yet."""
     if isinstance(data, dict):
         for key, item in data.items():
             yield from _blanks(item, f"{path}.{key}")
@@ -120,10 +120,10 @@ def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
 
 def _listed(fabrics: typing.Any) -> typing.Any:
     """One subnet manager as a list of one: most fabrics have ``any``, and nobody should write a list for it."""
-    return [_with_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
+    return [_add_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
 
 
-def _with_managers(fabric: typing.Any) -> typing.Any:
+def _add_managers(fabric: typing.Any) -> typing.Any:
     select = fabric.get("select") if isinstance(fabric, dict) else None
     if not isinstance(select, dict) or not isinstance(select.get("subnet_manager", []), (str, type(None))):
         return fabric

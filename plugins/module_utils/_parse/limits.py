@@ -59,7 +59,7 @@ def decode_json(
         raise ParseError(what, f"text of {len(text)} bytes", f"text of at most {most_bytes} bytes")
     if isinstance(text, bytes):
         text = _decode(text, what)
-    values = values_of(text)
+    values = count_values(text)
     if values > most_bytes // BYTES_A_VALUE:
         raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes // BYTES_A_VALUE} values")
     try:
@@ -87,7 +87,7 @@ def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DE
 
     :param text: JSON of ASCII characters
     """
-    values = values_of(text)
+    values = count_values(text)
     if len(text) > most_bytes:
         return f"{len(text)} bytes; {most_bytes} are the most"
     if values > most_bytes // BYTES_A_VALUE:
@@ -95,24 +95,24 @@ def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DE
     return f"more than {most_depth} levels of lists and mappings" if _is_deep(text.encode(), most_depth) else ""
 
 
-def values_of(text: typing.Union[str, bytes]) -> int:
-    """How many signs of a text of JSON make values, which is how many it has at most."""
+def count_values(text: typing.Union[str, bytes]) -> int:
+    """Count the signs of a text of JSON that make values: the largest number of values that it can have."""
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{")
     return text.count(",") + text.count("[") + text.count("{")
 
 
-def values_outside_strings(text: bytes) -> int:
+def count_values_outside_strings(text: bytes) -> int:
     """Count the signs of a text of JSON that make values, without those within its strings.
 
     It takes the memory of the text three times, and more time than ``values_of``. Where a text has more strings than
     its values could explain, it is no JSON: all its signs count.
     """
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    most = values_of(text)
+    most = count_values(text)
     if plain.count(b'"') > 4 * (most + 1):
         return most
-    return sum(map(values_of, plain.split(b'"')[::2]))
+    return sum(map(count_values, plain.split(b'"')[::2]))
 
 
 def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
@@ -124,7 +124,7 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
     :param most_values: that it may have; 0 for a list, which may have any
     :raises ParseError: it has more values, is no JSON, or has NaN, Infinity or a number that is none of 64 bits
     """
-    if most_values and values_of(text) > most_values and values_outside_strings(text) > most_values:
+    if most_values and count_values(text) > most_values and count_values_outside_strings(text) > most_values:
         raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
     try:
         return json.loads(
@@ -144,7 +144,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _is_deep(text: bytes, most: int) -> bool:
-    """Whether a list or a mapping lies deeper than that."""
+    """Return whether a list or a mapping lies deeper than that."""
     depth = 0
     for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
         depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
@@ -154,8 +154,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain, and costs
-    a fraction of a walk."""
+    """Return whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain,
+    and costs a fraction of a walk."""
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
     signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
@@ -168,7 +168,7 @@ def _may_be_deep(text: bytes, most: int) -> bool:
 
 
 def _shallow(text: bytes, most: int) -> bytes:
-    """The same JSON, with null for each list and mapping that lies deeper."""
+    """Return the same JSON, with null for each list and mapping that lies deeper."""
     if not _may_be_deep(text, most):
         return text
     kept, end, depth = [], 0, 0

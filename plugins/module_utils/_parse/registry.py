@@ -15,7 +15,7 @@ import re
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.registry import Challenge, Login, Logins
+from .._model.registry import Challenge, Logins, RegistryLogin
 from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
@@ -25,7 +25,7 @@ _MOST = 65536
 _MOST_ANSWER = 8 * MIB
 
 
-def challenge(header: str) -> typing.Optional[Challenge]:
+def parse_challenge(header: str) -> typing.Optional[Challenge]:
     """Value of WWW-Authenticate; None where it asks for what no client of registries has."""
     scheme, _space, rest = header[:_MOST].strip().partition(" ")
     if scheme.lower() == "basic":
@@ -55,7 +55,7 @@ def _decoded(text: str) -> typing.Any:
         return None
 
 
-def logins(text: str) -> Logins:
+def parse_logins(text: str) -> Logins:
     """Users of registries in the form of docker's config.json and of auth.json, by registry, or registry and path.
 
     :raises RdmaError: it is none. No message holds a part of it
@@ -64,15 +64,17 @@ def logins(text: str) -> Logins:
     entries = data.get("auths", {}) if isinstance(data, dict) else None
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise RdmaError("it is no file of users of registries: expected JSON with a mapping auths")
-    return {_registry(name): found for name, entry in entries.items() if (found := _login(entry)) is not None}
+    return {
+        _find_registry(name): found for name, entry in entries.items() if (found := _parse_login(entry)) is not None
+    }
 
 
-def _registry(name: str) -> str:
+def _find_registry(name: str) -> str:
     place = re.sub(r"^https?://", "", name)
     return re.sub(r"/v[12]/?$", "", place).rstrip("/")
 
 
-def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
+def _parse_login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[RegistryLogin]:
     user, password, auth, token = (
         value if isinstance(value, str) else ""
         for value in map(entry.get, ("username", "password", "auth", "identitytoken"))
@@ -84,7 +86,7 @@ def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
     except (ValueError, binascii.Error):
         valid = False
     # it becomes a line of HTTP
-    return Login(auth if valid else "", token) if valid or token else None
+    return RegistryLogin(auth if valid else "", token) if valid or token else None
 
 
 def token_of(text: str) -> str:
@@ -100,7 +102,7 @@ def token_of(text: str) -> str:
     return found
 
 
-def tags_of(text: str) -> tuple[str, ...]:
+def parse_tags(text: str) -> tuple[str, ...]:
     """Of the answer of ``/v2/NAME/tags/list``.
 
     :raises RdmaError: it is none

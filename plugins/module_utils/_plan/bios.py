@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.bios import Wanted, concerned, in_words, is_right, states, way_out
+from .._check.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
 from .._model.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
 from .._parse.redfish.values import in_the_words_of, matches
 
@@ -17,7 +17,8 @@ Values = tuple[typing.Any, ...]
 
 
 def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
-    """What to write. What waits already need not be written again, unless the BMC applies it by a job and has none."""
+    """Plan the values to write. What waits already need not be written again, unless the BMC applies it by a job and
+    has none."""
     settings = {setting.key: setting for setting in bios.settings}
     writes: list[BiosWrite] = []
     refusals: list[BiosRefusal] = []
@@ -25,7 +26,7 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
         setting = settings.get(key, BiosSetting(key))
         if not setting.attributes:
             refusals.append(_not_found(bios, key, values))
-        for attribute in concerned(setting, values):
+        for attribute in select_concerned(setting, values):
             if _is_done(bios, key, attribute, values):
                 continue
             after = _value(key, attribute, values)
@@ -38,9 +39,9 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
     return BiosPlan(tuple(writes), tuple(refusals))
 
 
-def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing.Any]:
-    """What the settings object is sent. DSP0266, 9.10: without a time some BMCs keep the values and never make the job
-    that applies them."""
+def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing.Any]:
+    """Return the body of the request to the settings object. DSP0266, 9.10: without a time some BMCs keep the values
+    and never make the job that applies them."""
     attributes: dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
     return (
         {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}}
@@ -50,12 +51,12 @@ def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing
 
 
 def waits(bios: NodeBios, wanted: Wanted) -> bool:
-    """Whether something that is wanted waits for a reset."""
+    """Return whether something that is wanted waits for a reset."""
     return any(
         attribute.pending is not None
         for setting in bios.settings
         if setting.key in wanted
-        for attribute in concerned(setting, wanted[setting.key])
+        for attribute in select_concerned(setting, wanted[setting.key])
     )
 
 
@@ -68,8 +69,8 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of
-    them."""
+    """Return the first of the wanted values that the attribute may take, as the BMC tells it; None where it may take
+    none of them."""
     for one in wanted:
         if attribute.allowed:
             found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]
@@ -83,7 +84,7 @@ def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
 
 
 def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
-    (state,) = states(bios, {key: wanted})
+    (state,) = list_states(bios, {key: wanted})
     return BiosRefusal(
         key, "attribute", state.why, f"Leave {key} out for this node, or set it on its setup screen and report its name"
     )
@@ -95,7 +96,7 @@ def _refusal(
     seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"
     if attribute.read_only:
         cause: Refused = "lockdown" if bios.lockdown else "job" if bios.jobs else "read_only"
-        return BiosRefusal(key, cause, f"{seen}; {attribute.read_only}", way_out(bios))
+        return BiosRefusal(key, cause, f"{seen}; {attribute.read_only}", describe_way_out(bios))
     if after is None:
         may = (
             f"allowed are {', '.join(one.value for one in attribute.allowed)}"

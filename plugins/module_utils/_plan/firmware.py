@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.errors import RdmaError
-from .._model.firmware import Change, HcaFirmware, NodeFirmware, number, same
+from .._model.firmware import FirmwareChange, HcaFirmware, NodeFirmware, number, same
 
 #: a value goes to the tool behind a name: neither an option of it nor two of them
 _VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)
@@ -24,7 +24,7 @@ class FirmwareError(RdmaError):
     """Wishes that can't be met. Nothing was set."""
 
 
-def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
+def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
     """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
 
     :raises FirmwareError: all that can't be set, of all HCAs
@@ -39,16 +39,16 @@ def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each
-    change."""
+    """Return whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one
+    after each change."""
     settings = [setting for setting in seen.settings if setting.name in wishes]
     return any(setting.pending for setting in settings) or (
         changed and any(setting.current is None for setting in settings)
     )
 
 
-def unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
-    """Names of wishes that are not what the next reset brings."""
+def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
+    """Return the names of wishes that are not what the next reset brings."""
     return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
 
 
@@ -68,9 +68,9 @@ def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
             yield f"{name} is read-only"
 
 
-def _change(hca: HcaFirmware, wishes: Wishes) -> Change:
-    names = unmet(hca, wishes)
-    return Change(
+def _change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
+    names = list_unmet(hca, wishes)
+    return FirmwareChange(
         hca.address,
         hca.device,
         {name: _next(hca, name) for name in names},
@@ -88,7 +88,7 @@ def _next(hca: HcaFirmware, name: str) -> str:
 
 
 def _for_tool(value: str) -> str:
-    """A boolean as the number that all versions take."""
+    """Return a boolean as the number that all versions take."""
     words = {"true": "1", "yes": "1", "false": "0", "no": "0"}
     found = words.get(value.lower(), value)
     return str(number(found)) if number(found) is not None else found

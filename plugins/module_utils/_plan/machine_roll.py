@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import rivals, taken, unrendered
-from .._check.controllers.sriov_operator import machine_pool_of
+from .._check.controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, unrendered
+from .._check.controllers.sriov_operator import find_machine_pool
 from .._check.network.disruption.machine_config import Machines, roll_of
 from .._model.disruption import MachinePool, PoolPlan
 from .._model.node_roll import NodeStep
@@ -22,33 +22,33 @@ Steps = tuple[NodeStep, ...]
 Rolls = tuple[PoolPlan, ...]
 
 
-def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
+def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
     """Steps with the pool that reboots each node, and the rolls of these pools.
 
     :param steps: what is to be done to each node of the inventory, whoever reboots it. Those with a pool wait for one
         that is under way
     :param machines: the cluster; ``configs`` are those that are to be applied
     """
-    found = (machine_pool_of(node, machines.pools) for node in machines.nodes)
+    found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
     new = _new(machines)
     waiting = {step.pool for step in steps if step.pool}
     if waiting:
-        rolls = tuple(roll_of(pool, _members(pool, pools)) for pool in machines.pools if pool.name in waiting)
+        rolls = tuple(roll_of(pool, _list_members(pool, pools)) for pool in machines.pools if pool.name in waiting)
         return tuple(_waits(step, pools.get(step.node), waiting, new) for step in steps), rolls
     if not any(_differs(step) and _name(pools.get(step.node)) in new for step in steps):
         return tuple(steps), ()
     rolls = tuple(
-        roll_of(pool, _members(pool, pools), _rivals(pool, machines))
+        roll_of(pool, _list_members(pool, pools), _find_rivals(pool, machines))
         for pool in machines.pools
-        if pool.name in new and _members(pool, pools)
+        if pool.name in new and _list_members(pool, pools)
     )
     return tuple(_rides(step, pools.get(step.node), new) for step in steps), rolls
 
 
-def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """The same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time. So all
-    of them wait."""
+def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
+    """Return the same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time.
+    So all of them wait."""
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):
@@ -66,11 +66,11 @@ def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
 
 
 def _new(machines: Machines) -> dict[str, tuple[str, ...]]:
-    """Why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it let them
-    go."""
+    """Return why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it
+    let them go."""
     found = {}
     for pool in machines.pools:
-        mine = [config for config in machines.configs if taken(pool, config, machines.pools)]
+        mine = [config for config in machines.configs if find_rendered_configs(pool, config, machines.pools)]
         new = [config for config in mine if not config.there or unrendered(pool, config, machines.pools)]
         reasons = [f"{config.kind} {config.name} ({config.what})" for config in new]
         reasons += (
@@ -81,16 +81,16 @@ def _new(machines: Machines) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _rivals(pool: MachinePool, machines: Machines) -> tuple[str, ...]:
+def _find_rivals(pool: MachinePool, machines: Machines) -> tuple[str, ...]:
     return tuple(
         text
         for config in machines.configs
         if not config.there
-        for text in rivals(pool, config, machines.others, machines.pools)
+        for text in find_conflicting_configs(pool, config, machines.others, machines.pools)
     )
 
 
-def _members(pool: MachinePool, pools: typing.Mapping[str, MachinePool]) -> tuple[str, ...]:
+def _list_members(pool: MachinePool, pools: typing.Mapping[str, MachinePool]) -> tuple[str, ...]:
     return tuple(name for name, one in pools.items() if one.name == pool.name)
 
 
@@ -99,7 +99,7 @@ def _name(pool: typing.Optional[MachinePool]) -> str:
 
 
 def _differs(step: NodeStep) -> bool:
-    """Whether something of a node waits for a reboot, and was not tried yet."""
+    """Return whether a setting of a node waits for a reboot, and was not tried yet."""
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 

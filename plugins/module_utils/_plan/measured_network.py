@@ -20,7 +20,7 @@ import typing
 
 from .._model.errors import ParseError, RdmaError
 from .._model.intent import ClusterIntent, Fabric
-from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, resource_of, traits
+from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, find_traits, resource_of
 from .._parse.limits import decode_json
 from .._render import network
 from .._render.names import Object, filled, labels, owner
@@ -70,7 +70,7 @@ class ForeignNetwork(RdmaError):
 def copy_of(
     found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str
 ) -> Object:
-    """The copy, owned by a run.
+    """Return the copy, owned by a run.
 
     :param found: the NetworkAttachmentDefinition in the namespace of the jobs
     :param namespace: of the copy
@@ -98,7 +98,7 @@ def copy_of(
 
 
 class _Different(Exception):
-    """What differs."""
+    """An error with the difference between the object and the intent."""
 
 
 def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -135,7 +135,7 @@ def _decode(found: typing.Mapping[str, typing.Any]) -> Object:
 
 def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
     """The plugin that makes the interface."""
-    wanted, settings = _wanted(fabric, cluster), _SETTINGS if traits(fabric).functions else {}
+    wanted, settings = _wanted(fabric, cluster), _SETTINGS if find_traits(fabric).functions else {}
     for key in dict.fromkeys([*wanted, *plugin]):
         if key in wanted:
             _same(key, plugin.get(key), wanted[key])
@@ -144,19 +144,19 @@ def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
 
 
 def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What must be there as the intent says it."""
+    """Return the parts of the object that must be as the intent gives them."""
     kind = attachment_kind(fabric)
-    if not traits(fabric).functions:
-        return filled(**{"type": _TYPES.get(kind), **network.plugin(fabric, cluster)})
+    if not find_traits(fabric).functions:
+        return filled(**{"type": _TYPES.get(kind), **network.render_plugin(fabric, cluster)})
     addresses = network.RENDERERS[fabric.profile](fabric, cluster)["spec"].get("ipam")
     return {"type": _TYPES[kind], "ipam": json.loads(addresses) if addresses else {}}
 
 
 def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
-    """The device plugin's resource that the network names; empty when it needs none."""
+    """Return the device plugin's resource that the network names; empty when it needs none."""
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
-    needed = traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE
+    needed = find_traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE
     if said or needed:
         _same(f"the annotation {RESOURCE}", said, wanted)
     return str(said)

@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.mirror import Mirror, on_mirror
-from .._model.operators import Chart
+from .._model.operators import OperatorChart
 
 Values = typing.Mapping[str, typing.Any]
 #: keys whose text is the name of an image, or of a folder of images
@@ -18,21 +18,23 @@ _NAME = re.compile(r"[a-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._-]+)+(:[\w.-]+)?(@sha25
 _OCI = "oci://"
 
 
-def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
-    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A
-    folder or an archive stays."""
+def place_chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart:
+    """Return the chart as the mirror has it, which is a registry: one of a repository is below the repository's name
+    there. A folder or an archive stays."""
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)
-        return chart if found == name else Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+        return (
+            chart if found == name else OperatorChart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+        )
     if not chart.reference.startswith(_OCI):
         return chart
     found = on_mirror(chart.reference[len(_OCI) :], mirror)
-    return Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+    return OperatorChart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
 
 
-def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
-    """What a chart's own values (``helm show values``) must be replaced by, and nothing else of them.
+def collect_values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
+    """Return the replacements for a chart's own values (``helm show values``), and nothing else of them.
 
     A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an
     ``image``; else a text under ``image``, ``images`` or ``repository`` is a name.
@@ -40,12 +42,12 @@ def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
     return _of_mapping(defaults, mirror, False)
 
 
-def merged(below: Values, above: Values) -> dict[str, typing.Any]:
+def merge(below: Values, above: Values) -> dict[str, typing.Any]:
     """Two trees of values as Helm joins them: what is above counts."""
     joined = dict(below)
     for key, value in above.items():
         under = joined.get(key)
-        joined[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        joined[key] = merge(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
     return joined
 
 
@@ -73,7 +75,7 @@ def _of_value(value: typing.Any, mirror: Mirror, images: bool) -> typing.Any:
         parts = [_of_value(item, mirror, images) for item in value]
         # Helm replaces a list as a whole
         whole = [
-            merged(old, new) if isinstance(old, dict) and isinstance(new, dict) else old if new is None else new
+            merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else old if new is None else new
             for old, new in zip(value, parts)
         ]
         return whole if any(part is not None for part in parts) else None

@@ -10,15 +10,15 @@ import typing
 
 from .._check.addresses import in_use as ipam
 from .._check.network.check import LintFacts
-from .._check.network.lint.check import held, lint_all, remaining
-from .._check.network.lint.sriov_policy import cluster_before
+from .._check.network.lint.check import lint_all, read_held, remaining
+from .._check.network.lint.policy_context import read_cluster_before
 from .._check.network.wait.state import Target
 from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject
 from .._model.host_intent import HostNeeds
 from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.platform import ObservedPlatform
-from .._model.profiles import attachment_name, reporting, resource_of, traits
+from .._model.profiles import attachment_name, find_traits, reporting, resource_of
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes.sriov_operator import policy
 from .._render import host, network
@@ -30,7 +30,7 @@ Item = dict[str, typing.Any]
 
 @dataclasses.dataclass(frozen=True)
 class NetworkPlan:
-    """What stage network would apply.
+    """The objects that stage network would apply.
 
     :ivar hosts: MachineConfigs and KubeletConfigs, which reboot nodes
     :ivar objects: what the fabrics need, without those that are held back, in the order in which they can be applied
@@ -64,17 +64,19 @@ def plan(
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
     rendered = network.render(
-        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _functions(intent, ground)
+        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _list_functions(intent, ground)
     )
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
-    findings = lint_all(intent.fabrics, policies, cluster_before(operators, ground.hcas, intent.cluster), nodes)
-    stopped = held(findings, intent.waivers)
+    findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, ground.hcas, intent.cluster), nodes)
+    stopped = read_held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
         tuple(
             {"fabric": "", "object": item}
-            for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, platforms or {}))
+            for item in host.render_host_configs(
+                _find_host_needs(intent.cluster.host, nodes, operators, platforms or {})
+            )
         ),
         tuple(network.without(remaining(objects, stopped), intent, stopped)),
         {**rendered.unmade, **refused},
@@ -82,7 +84,7 @@ def plan(
     )
 
 
-def _host_needs(
+def _find_host_needs(
     needs: HostNeeds,
     nodes: typing.Sequence[str],
     operators: OperatorFacts,
@@ -99,13 +101,14 @@ def _host_needs(
     return dataclasses.replace(needs, kernel_arguments=()) if running and not pooled else needs
 
 
-def targets(
+def list_targets(
     intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False
 ) -> tuple[Target, ...]:
-    """What must come of the fabrics of which the API server took all; with ``every``, all fabrics whose VFs must go."""
+    """Return the targets of the fabrics of which the API server accepted all objects; with ``every``, of all fabrics
+    whose VFs must go."""
     chosen = []
     for fabric in intent.fabrics:
-        its = traits(fabric)
+        its = find_traits(fabric)
         mine = [
             item
             for item in applied
@@ -114,13 +117,13 @@ def targets(
         there = (its.functions or not every) and (mine or every or not its.members)
         if there and not any(item.action == "refused" for item in mine):
             chosen.append(
-                target_of(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(nodes))
+                make_target(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(nodes))
             )
     return tuple(chosen)
 
 
-def target_of(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
-    """What must come of a fabric."""
+def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
+    """Return the target of a fabric."""
     return Target(
         fabric=fabric.name,
         policies=policies,
@@ -128,18 +131,18 @@ def target_of(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...],
         attachment=attachment_name(fabric),
         nodes=nodes,
         hcas_per_node=fabric.select.hcas_per_node,
-        predicates=traits(fabric).predicates,
+        predicates=find_traits(fabric).predicates,
         objects=reporting(fabric),
-        plugin=network.plugin(fabric, cluster),
+        plugin=network.render_plugin(fabric, cluster),
         pool=(
             f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}"
-            if fabric.pool and not traits(fabric).functions
+            if fabric.pool and not find_traits(fabric).functions
             else ""
         ),
     )
 
 
-def _functions(intent: Intent, ground: Observed) -> dict[str, dict[str, tuple[str, ...]]]:
+def _list_functions(intent: Intent, ground: Observed) -> dict[str, dict[str, tuple[str, ...]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
     return {
         fabric.name: {

@@ -17,7 +17,7 @@ from .._check.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet, wishes
 from .._model.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
 from .._model.intent import Fabric
-from .._model.node_roll import Seen
+from .._model.node_roll import NodeDifferences
 from .._model.platform import ObservedPlatform, PciEvidence
 from .._model.text import folded
 from .._render.names import Object, RenderError
@@ -91,12 +91,12 @@ def by_operator(
     going: dict[str, None] = {}
     for membership in memberships:
         fabric = fabrics[membership.fabric]
-        for kind, group in _groups(membership, fabric, platforms, fleet).items():
+        for kind, group in _make_groups(membership, fabric, platforms, fleet).items():
             made = _template(fabric, kind, group, fleet)
             ours = isinstance(made, dict) and any(item.ours and item.name == made["metadata"]["name"] for item in there)
             if all(card.settled for card in group) and not ours:
                 continue
-            why = made if isinstance(made, str) else unread or _objection(kind, group, nics, there)
+            why = made if isinstance(made, str) else unread or _explain_objection(kind, group, nics, there)
             if why or isinstance(made, str):
                 for card in group:
                     notes.setdefault(card.node, {})[
@@ -117,10 +117,11 @@ def by_operator(
     )
 
 
-def progress(
+def find_progress(
     state: typing.Optional[NicState], template: Object
 ) -> tuple[typing.Literal["done", "waits", "failed"], str]:
-    """How far the operator is with a card, and what it waits for or ended with; None where the card is gone."""
+    """Return the progress of the operator with a card, and what it waits for or ended with; None where the card is
+    gone."""
     if state is None:
         return "waits", "its NicDevice is gone"
     if not _holds(state.template, template):
@@ -156,8 +157,8 @@ def of_operator(
     left: typing.Mapping[str, str],
     allowed: bool,
     dry: bool,
-) -> Seen:
-    """What a roll has to know of the cards of one node on which the operator decides.
+) -> NodeDifferences:
+    """Return the differences of those cards of one node that the operator configures.
 
     :param actions: by the name of a template what became of it, and why it was refused
     :param left: by the name of a NicDevice why it is not as its template wants
@@ -187,10 +188,10 @@ def of_operator(
     refusals += [
         f"{OPERATOR} is not through with NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left
     ]
-    return Seen(refusals=tuple(refusals), notes=tuple(notes))
+    return NodeDifferences(refusals=tuple(refusals), notes=tuple(notes))
 
 
-def _groups(
+def _make_groups(
     membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, list[_Card]]:
     """Cards of one fabric by their model, without BlueFields in DPU mode."""
@@ -210,8 +211,8 @@ def _groups(
 def _settled(
     fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> bool:
-    """Whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the fabric its
-    kind of link."""
+    """Return whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the
+    fabric its kind of link."""
     if function is None:
         return False
     shown = seen if seen is not None else HcaFirmware(function.address)
@@ -239,9 +240,11 @@ def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: F
     return made
 
 
-def _objection(kind: str, group: typing.Sequence[_Card], nics: NicDevices, there: typing.Sequence[NicTemplate]) -> str:
-    """Why a template with the addresses of these cards must not be: it would match others, or cards on which somebody
-    else's template decides."""
+def _explain_objection(
+    kind: str, group: typing.Sequence[_Card], nics: NicDevices, there: typing.Sequence[NicTemplate]
+) -> str:
+    """Return why a template with the addresses of these cards must not be applied: it would match other cards, or cards
+    that another template configures."""
     ports = {
         name: {card.address for card in group if card.nic.name == name} for name in {card.nic.name for card in group}
     }

@@ -12,9 +12,9 @@ import dataclasses
 import typing
 
 from .._check.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import Fleet, Wish, in_force, wishes
-from .._model.firmware import HcaFirmware, NodeFirmwarePlan, Setting
-from .._model.node_roll import Difference
+from .._check.platform.firmware import DesiredSetting, Fleet, in_force, wishes
+from .._model.firmware import FirmwareSetting, HcaFirmware, NodeFirmwarePlan
+from .._model.node_roll import NodeDifference
 from .._model.observers import LOOKS_ONLY
 from .._model.platform import NodePlatform, ObservedPlatform
 from .nic_templates import ByOperator
@@ -31,17 +31,17 @@ class Unmet:
     """
 
     address: str
-    wish: Wish
-    setting: Setting
+    wish: DesiredSetting
+    setting: FirmwareSetting
     in_force: typing.Optional[bool]
     stored: bool
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> NodeDifference:
         """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power
         cycle."""
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
-        return Difference(
+        return NodeDifference(
             FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle"
         )
 
@@ -61,9 +61,8 @@ class OfHost:
     left: tuple[str, ...] = ()
 
 
-def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """What the fabrics and the intent want of them, against what their tools say. What no tool says is not known, and
-    in none of it."""
+def plan_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
+    """Compare the desired settings with the reported ones. Settings that no tool reports are left out."""
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
     found, asked, errors, left = (
@@ -114,24 +113,24 @@ class Before:
     error: str = ""
 
 
-def hosts_of(
+def collect_hosts(
     memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, OfHost]:
     """``of_host`` of each node; of one that was not looked at nothing is known."""
     return {
-        node: of_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
+        node: plan_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
         for node, platform in platforms.items()
     }
 
 
-def of_nodes(
+def plan_nodes(
     hosts: typing.Mapping[str, OfHost],
     before: typing.Mapping[str, Before],
     operator: ByOperator,
     unread: str,
     pods: typing.Container[str],
 ) -> dict[str, NodeFirmwarePlan]:
-    """What becomes of the settings of each node's HCAs; nodes without any are left out.
+    """Plan the settings of each node's HCAs; nodes without any are left out.
 
     :param before: by node; one that is not in it was never reset
     :param unread: why nothing may be set on any node; empty where it may
@@ -149,7 +148,7 @@ def of_nodes(
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
-    """By the address of an HCA what has to be set in it.
+    """Return, by the address of an HCA, what has to be set in it.
 
     :param reset_for: identities of differences for which the node was reset already: what did not take then is not
         tried again
@@ -167,7 +166,9 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
     return found
 
 
-def _known(wished: typing.Iterable[Wish], seen: HcaFirmware) -> typing.Iterator[tuple[Wish, Setting, bool]]:
+def _known(
+    wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
+) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
     """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""
     for wish in wished:
         setting = seen.setting(wish.name)

@@ -10,15 +10,15 @@ import typing
 from .._check.fleet.hcas_of_fabric import Membership
 from .._model.intent import Intent
 from .._model.platform import ObservedPlatform
-from .._model.profiles import traits
+from .._model.profiles import find_traits
 from .._model.tuning import ObservedTuning
 
 _NO_REBOOT = "nothing to reboot"
 
 
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
-    """What restarts services of a node of no MachineConfigPool. What is in force already needs nothing; what can't be
-    seen may need it."""
+    """Return the changes that restart services of a node of no MachineConfigPool. A value in force needs nothing; one
+    that can't be read may need a restart."""
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
         wanted = str(host.memlock.limit_bytes or "unlimited")
@@ -52,7 +52,7 @@ def of_functions(
     functions = (
         {function.address: function for function in platform.value.functions} if platform.value is not None else {}
     )
-    fabrics = {fabric.name: fabric for fabric in intent.fabrics if traits(fabric).functions}
+    fabrics = {fabric.name: fabric for fabric in intent.fabrics if find_traits(fabric).functions}
     changed = []
     for membership in (one for one in memberships if one.fabric in fabrics):
         wanted = fabrics[membership.fabric].virtual_functions

@@ -8,22 +8,22 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.control_plane import control_plane, is_control_plane, keeps, shape
+from .._check.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
 from .._check.controllers.drain import stops
-from .._check.controllers.gate import Stand, counted, room, stays, too_many
-from .._check.controllers.health_checks import watching
-from .._check.controllers.machine_config_operator import in_the_way, under_way
-from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
+from .._check.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
+from .._check.controllers.health_checks import list_watching
+from .._check.controllers.machine_config_operator import find_rollout_blocker, under_way
+from .._check.controllers.sriov_operator import find_held_pods, find_machine_pool, leaves
 from .._check.network.disruption.machine_config import Machines
 from .._model.control_plane import HealthCheck
 from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
 from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
-from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
+from .._model.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
 from .._model.text import folded
 from .._parse.kubernetes.roll_mark import ANNOTATION
-from .machine_roll import held, with_rolls
+from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
@@ -31,7 +31,7 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 
 @dataclasses.dataclass(frozen=True)
-class Cluster(Stand):
+class RollCluster(GateInputs):
     """The cluster as it is.
 
     :ivar marks: by node; None for one that can't be read
@@ -48,7 +48,8 @@ class Cluster(Stand):
     machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
-        """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
+        """Return why no BMC may reset a node beside the machine config operator, with what to do; empty where one
+        may."""
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
@@ -56,17 +57,17 @@ class Cluster(Stand):
                 f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig"
                 " the rights of docs/rbac/look.yml."
             )
-        why, remedy = in_the_way(node, self.machine_pools, self.nodes, inventory)
+        why, remedy = find_rollout_blocker(node, self.machine_pools, self.nodes, inventory)
         return f"{why}. {remedy}." if why else ""
 
 
 def plan(
-    seen: typing.Mapping[str, Seen],
-    cluster: Cluster,
+    seen: typing.Mapping[str, NodeDifferences],
+    cluster: RollCluster,
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
+    """Plan the roll of the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
     refuses everything.
 
     :param seen: what differs on each node, all sources together
@@ -76,28 +77,28 @@ def plan(
     names = tuple(seen if inventory is None else inventory)
     # a node of which nobody knows anything has a step while its MachineConfigPool reboots it
     every = tuple(
-        _step(name, seen.get(name, Seen()), known.get(name), cluster, names)
+        _step(name, seen.get(name, NodeDifferences()), known.get(name), cluster, names)
         for name in names
         if name in seen or name in known
     )
     machines = Machines(
         cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets
     )
-    every, pools = with_rolls(every, machines)
+    every, pools = add_rolls(every, machines)
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
     every = tuple(
         _looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step
         for step in every
     )
-    every, pools = held(every, pools)
+    every, pools = read_held(every, pools)
     # of what a run began and nobody asks for any more its end is left
     steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
     resets = [step for step in steps if step.goes]
-    control = frozenset(node.name for node in control_plane(cluster.nodes))
-    shapes = shape(cluster.nodes, [step.node for step in resets])
+    control = frozenset(node.name for node in list_control_plane(cluster.nodes))
+    shapes = describe_shape(cluster.nodes, [step.node for step in resets])
     # those of a pool that is under way are away for it
     ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
-    free = room(cluster, intent, names, ours)
+    free = find_room(cluster, intent, names, ours)
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
         told = folded([f"{step.node} ({_reasons(step)})" for step in resets], 5)
@@ -116,21 +117,24 @@ def plan(
         return RollPlan(tuple(steps), most, limit, free.refusal)
     limit += f"; {len(free.away)} away already" if free.away and resets else ""
     watchers = (
-        [watching(known[step.node], cluster.health_checks) for step in resets] if intent.pause_health_checks else []
+        [list_watching(known[step.node], cluster.health_checks) for step in resets]
+        if intent.pause_health_checks
+        else []
     )
     pauses = tuple(check for check in cluster.health_checks if any(check in found for found in watchers))
-    waves = _in_waves(steps, max(1, left), control)
+    waves = _order_in_waves(steps, max(1, left), control)
     return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
 
 
 def turn(
     wave: typing.Sequence[NodeStep],
-    cluster: Cluster,
+    cluster: RollCluster,
     planned: RollPlan,
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
-    """Who of a wave may go now, by the cluster as it is now, and why not all of them, with what to do.
+    """Return the nodes of a wave that may go now, by the present state of the cluster, and why not all of them, with
+    what to do.
 
     What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane
     nodes one at most.
@@ -142,7 +146,7 @@ def turn(
     # a node that is cordoned and has a turn of its own is not away by that
     down = [
         node.name
-        for node in counted(cluster.nodes, inventory, intent)
+        for node in list_counted_nodes(cluster.nodes, inventory, intent)
         if node.name not in names and (not node.ready or (node.unschedulable and node.name not in ours))
     ]
     going = [step for step in wave if step.phase != "begin" or not step.goes]
@@ -154,7 +158,7 @@ def turn(
     for step in (step for step in wave if step not in going):
         kept = "another control-plane node goes first." if _is_control(step, known, cluster) and control else ""
         if not kept and step.node in known:
-            kept = keeps(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            kept = explain_why_kept(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool and room < 1:
             kept = (
                 f"{', '.join(down[:5]) or 'another node'} is not Ready, or cordoned, so that no other node may go"
@@ -168,11 +172,11 @@ def turn(
     return tuple(step for step in wave if step in going), why
 
 
-def why_not_again(
-    step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+def explain_why_not_again(
+    step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may.
-    Much may have happened since that run, so that all is asked that is asked before a node begins.
+    """Return why a node may not be reset for which a run that ended has noted a reset that never came; empty where it
+    may. Much may have happened since that run, so that all is asked that is asked before a node begins.
 
     :param cluster: read anew, with pods and etcd
     """
@@ -187,12 +191,12 @@ def why_not_again(
     return " ".join(blockers) or ("" if anew in going else why)
 
 
-def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: Cluster) -> bool:
+def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: RollCluster) -> bool:
     return step.node in known and is_control_plane(known[step.node], cluster.nodes)
 
 
 def lines(planned: RollPlan) -> tuple[str, ...]:
-    """The plan in words, one line for each node with something to say, in the order of their turns."""
+    """Return the plan in words, one line for each node with something to say, in the order of their turns."""
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
@@ -279,23 +283,29 @@ def _reasons(step: NodeStep) -> str:
     )
 
 
-def action_of(differences: typing.Sequence[Difference]) -> StepAction:
-    """What all of them together need."""
+def choose_action(differences: typing.Sequence[NodeDifference]) -> StepAction:
+    """Return the action that all of them together need."""
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
-def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> tuple[Difference, ...]:
-    """Those for which the node was reset, and has booted since."""
+def list_untaken(
+    differences: typing.Iterable[NodeDifference], mark: typing.Optional[Mark], boot: str
+) -> tuple[NodeDifference, ...]:
+    """Return those for which the node was reset, and has booted since."""
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
 
 
 def _step(
-    name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]
+    name: str,
+    seen: NodeDifferences,
+    node: typing.Optional[ClusterNode],
+    cluster: RollCluster,
+    inventory: typing.Container[str],
 ) -> NodeStep:
     differences = seen.differences
-    step = NodeStep(name, action_of(differences), differences, notes=seen.notes)
+    step = NodeStep(name, choose_action(differences), differences, notes=seen.notes)
     if node is None:
         return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
     broken = name in cluster.marks and cluster.marks[name] is None
@@ -305,7 +315,7 @@ def _step(
         )
     mark = cluster.marks.get(name)
     if mark is not None and mark.reset and mark.pool:
-        pool = machine_pool_of(node, cluster.machine_pools)
+        pool = find_machine_pool(node, cluster.machine_pools)
         if pool is not None and under_way(pool, node, cluster.machine_pools, cluster.nodes, inventory):
             return dataclasses.replace(step, action="reboot", phase="wait", pool=pool.name)
         # a pool that has nothing to do has not rebooted it, and will not
@@ -326,7 +336,7 @@ def _step(
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
         return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
-    again = untaken((*differences, *seen.unset), mark, node.boot_id)
+    again = list_untaken((*differences, *seen.unset), mark, node.boot_id)
     if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
     if again:
@@ -345,19 +355,19 @@ def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
 
 
 def _goes_down(step: NodeStep) -> bool:
-    """Whether it is about to be drained and rebooted, whoever does that."""
+    """Return whether it is about to be drained and rebooted, by any component."""
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
 def _looked_into(
     step: NodeStep,
     node: ClusterNode,
-    cluster: Cluster,
+    cluster: RollCluster,
     intent: ClusterIntent,
     inventory: typing.Container[str],
     awaited: typing.Container[str],
 ) -> NodeStep:
-    """A step that takes its node down, with the pods that go, and all that is in its way."""
+    """Return a step that takes its node down, with the pods that go, and all that is in its way."""
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -372,25 +382,27 @@ def _looked_into(
         )
     blockers += stops(going, intent.drain)
     blockers += stays(node, cluster, intent.pause_health_checks, awaited)
-    blockers += filter(None, (_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
+    blockers += filter(None, (_explain_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [
             f"{held}. Let it allow one (a replica more), then run again."
-            for held in held_pods(going, True, "", cluster.budgets)
+            for held in find_held_pods(going, True, "", cluster.budgets)
         ]
     return dataclasses.replace(
         step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)
     )
 
 
-def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
-    """Why a control-plane node does not take the roll of its MachineConfigPool."""
+def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:
+    """Return why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
-    return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
+    return explain_too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 
 
-def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> tuple[NodeStep, ...]:
+def _order_in_waves(
+    steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]
+) -> tuple[NodeStep, ...]:
     """Those that wait for a reset that was ordered come first: they are away already. Of control-plane nodes one is in
     a wave at most.
 

@@ -7,62 +7,66 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.bios import Wanted, in_words, states
+from .._check.fleet.bios import Wanted, in_words, list_states
 from .._check.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet
 from .._model.bios import NodeBios
 from .._model.firmware import ObservedFirmware, ObservedFirmwareSet
 from .._model.kernel_arguments import ObservedKernelArguments
-from .._model.node_roll import Difference, Needs, Seen
+from .._model.node_roll import Needs, NodeDifference, NodeDifferences
 from .._model.observers import LOOKS_ONLY
 from .._model.platform import ObservedPlatform
 from .bios import plan as plan_bios
-from .node_firmware import of_host
+from .node_firmware import plan_host
 
 KERNEL = "kernel argument"
 
 
-def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
-    """What of a BIOS is not as wanted, and what of that nobody can set."""
+def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
+    """Return the settings of a BIOS that are not as wanted, and those of them that can't be set."""
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
     found = []
-    for state in states(bios, wanted):
+    for state in list_states(bios, wanted):
         if state.state in ("wrong", "pending"):
             written = any(write.key == state.key for write in planned.writes)
             needs: Needs = "nothing" if state.state == "wrong" and written and state.key in waits_not else "reboot"
             how = "set by its BMC" if written else "waits for a reset"
-            found.append(Difference("BIOS", state.key, state.measured, in_words(state.wanted), needs, how))
-    return Seen(
+            found.append(NodeDifference("BIOS", state.key, state.measured, in_words(state.wanted), needs, how))
+    return NodeDifferences(
         tuple(found),
         tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals),
     )
 
 
-def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> Seen:
-    """Which of the wanted kernel arguments the node runs without. They were written for the next boot before, by the
+def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:
+    """Return the wanted kernel arguments that the node runs without. They were written for the next boot before, by the
     node itself."""
     value = observed.value
     if value is None or observed.error is not None:
         return (
-            Seen(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}") if wanted else Seen()
+            NodeDifferences(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}")
+            if wanted
+            else NodeDifferences()
         )
     missing = [argument for argument in wanted if argument in value.missing]
     refusal = f"{LOOKS_ONLY}." if value.by_pod else value.refusal
     refusals = (f"Kernel arguments {', '.join(missing)}: {refusal}",) if missing and refusal else ()
-    differences = tuple(Difference(KERNEL, argument, "absent", "set", how="by its boot loader") for argument in missing)
-    return Seen(differences, refusals, boots=(value.boot,))
+    differences = tuple(
+        NodeDifference(KERNEL, argument, "absent", "set", how="by its boot loader") for argument in missing
+    )
+    return NodeDifferences(differences, refusals, boots=(value.boot,))
 
 
-def of_firmware(
+def look_at_firmware(
     node: str,
     memberships: typing.Iterable[Membership],
     platform: ObservedPlatform,
     fleet: Fleet,
     told: typing.Optional[ObservedFirmwareSet] = None,
-) -> typing.Optional[Seen]:
-    """Which settings that the intent wants wait for a reset in the firmware of the node's HCAs; None where no tool says
-    what waits.
+) -> typing.Optional[NodeDifferences]:
+    """Return the wanted settings that wait for a reset in the firmware of the node's HCAs; None where no tool reports
+    them.
 
     What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide
     are left alone.
@@ -73,15 +77,15 @@ def of_firmware(
     if platform.value is None or platform.error is not None or observed.value is None or observed.error is not None:
         unknown = f"the firmware of its HCAs is not known: {platform.error or observed.error or 'empty answer'}"
         # what was to be set is not proven
-        return Seen(blind=unknown) if told is None else Seen(error=unknown)
-    host = of_host(node, memberships, platform.value, fleet)
+        return NodeDifferences(blind=unknown) if told is None else NodeDifferences(error=unknown)
+    host = plan_host(node, memberships, platform.value, fleet)
     made = (
         {change.address: change.after for change in told.value.hcas}
         if told is not None and told.value is not None
         else {}
     )
     why = (told.error or (told.value.refusal if told.value is not None else "empty answer")) if told is not None else ""
-    found, unset = typing.cast(list[Difference], []), typing.cast(list[Difference], [])
+    found, unset = typing.cast(list[NodeDifference], []), typing.cast(list[NodeDifference], [])
     for one in host.unmet:
         now_set = one.wish.name in made.get(one.address, {})
         if one.in_force or (one.in_force is None and one.stored and not now_set):
@@ -94,5 +98,7 @@ def of_firmware(
         return None
     boot = platform.value.boot
     if found and not boot:
-        return Seen(error="the boot in which its firmware was looked at is not known")
-    return Seen(tuple(found), refusals, "", (boot,) if boot else (), "; ".join(host.errors), tuple(unset), host.left)
+        return NodeDifferences(error="the boot in which its firmware was looked at is not known")
+    return NodeDifferences(
+        tuple(found), refusals, "", (boot,) if boot else (), "; ".join(host.errors), tuple(unset), host.left
+    )

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.fleet.hca_locations import group_nodes_by_layout, number_by_leaf
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._check.fleet.places import by_leaf, families_of
 from .._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
@@ -35,17 +35,20 @@ class Observed:
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
-        """Who is on the fabric."""
+        """Return the members of the fabric."""
         membership = resolve(fabric, self.hcas, self.subnets)
-        return by_leaf(membership, self.topologies()) if len(families_of(membership)) > 1 else membership
+        return (
+            number_by_leaf(membership, self.topologies()) if len(group_nodes_by_layout(membership)) > 1 else membership
+        )
 
 
-def observed(
+def collect_observed(
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
     topologies: Topologies = dict,
 ) -> Observed:
-    """The nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no plan."""
+    """Return the nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no
+    plan."""
     return Observed(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
         {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
@@ -53,9 +56,9 @@ def observed(
     )
 
 
-def rails(intent: Intent, ground: Observed) -> Rails:
-    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be made
-    out has none."""
+def list_rails(intent: Intent, ground: Observed) -> Rails:
+    """Return the rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be
+    made out has none."""
     return {
         fabric.name: {
             node: {member.hca.pci.address: member.rail for member in members if member.hca.pci}

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.installation import how_to_trust
+from .._check.controllers.installation import name_way_to_trust
 from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
 from .._model.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
-from .._render.olm import GROUP_NAME, Resource, namespace, operator_group, subscription
+from .._render.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,8 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
                 continue
             if wish.namespace in untrusted:
                 raise _Refusal(
-                    f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}", how_to_trust(wish.namespace)
+                    f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}",
+                    name_way_to_trust(wish.namespace),
                 )
             whole = _whole(wish, there, seen)
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
@@ -105,14 +106,14 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
 
 
 def _only_ours(space: str, seen: Seen) -> bool:
-    """Whether the one OperatorGroup of a namespace is the collection's, which brings it to what is asked for."""
+    """Return whether the one OperatorGroup of a namespace is the collection's, so that it can be changed."""
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
 
 
 def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
-    """The wish with its channel and catalog. What an operator that is there came from stays: a default that changes in
-    the catalog is no wish.
+    """Return the wish with its channel and catalog. What an operator that is there came from stays: a default that
+    changes in the catalog is no wish.
 
     A Subscription that has installed nothing holds to nothing: its channel may be the mistake that was corrected since.
 
@@ -158,7 +159,7 @@ def _space_of(source: str, seen: Seen) -> str:
 
 
 def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
-    """The one catalog of a cluster that does not tell what its catalogs offer.
+    """Return the one catalog of a cluster that does not tell what its catalogs offer.
 
     :raises _Refusal: there is none, or not one only, or none of them has the package
     """
@@ -230,8 +231,8 @@ def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
 
 
 def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> typing.Iterator[Resource]:
-    yield namespace(wish.namespace)
+    yield render_namespace(wish.namespace)
     groups = [item for item in seen.groups.values() if item.namespace == wish.namespace]
     if not groups or groups[0].ours:
-        yield operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
-    yield subscription(there.name if there else wish.package, wish, pinned(wish, seen))
+        yield render_operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
+    yield render_subscription(there.name if there else wish.package, wish, pinned(wish, seen))

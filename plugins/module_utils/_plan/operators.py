@@ -21,20 +21,20 @@ from .._model.operators import (
     SRIOV,
     TABLE,
     TRAINER,
-    Chart,
     Needed,
     Operator,
+    OperatorChart,
     OperatorsSeen,
     needed,
 )
 from .._render.names import MANAGED_BY, Object
-from .._render.operators import worker_sources
+from .._render.operators import render_worker_sources
 
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """What a user has otherwise of a chart: a mirror, another version, values of their own. Nothing, or an empty text,
-    leaves it.
+    """The changes of a chart that a user asks for: a mirror, another version, values of their own. Nothing, or an empty
+    text, leaves it.
 
     :ivar values: instead of those that follow from the intent
     """
@@ -60,7 +60,7 @@ class PackageWish:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class OperatorRequests:
     """:ivar charts: by operator
     :ivar packages: by operator
     :ivar leave: operators that somebody else installs
@@ -71,16 +71,18 @@ class Wishes:
     leave: tuple[str, ...] = ()
 
     def unknown(self) -> tuple[str, ...]:
-        """Names that are of no operator."""
+        """Return the names that are of no operator."""
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
 
-def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> Wishes:
+def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
     """Of the options of a module.
 
     :raises RdmaError: a name is of no operator, or a key is none
     """
-    found: Wishes = load(Wishes, {"charts": charts, "packages": packages, "leave": leave}, "operators")
+    found: OperatorRequests = load(
+        OperatorRequests, {"charts": charts, "packages": packages, "leave": leave}, "operators"
+    )
     if found.unknown():
         raise RdmaError(
             f"there is no operator {', '.join(found.unknown())}",
@@ -108,7 +110,7 @@ def refused(seen: OperatorsSeen) -> tuple[str, ...]:
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
 
 
-def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> list[Needed]:
+def _open(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list[Needed]:
     rows = needed(intent, seen.job, seen.olm)
     if any(row.operator.name in refused(seen) for row in rows) or seen.errors:
         # what was not read may be there
@@ -116,12 +118,12 @@ def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> list[Needed]:
     return [row for row in rows if row.operator.name not in wishes.leave]
 
 
-def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[Release, ...]:
+def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
     """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run
     has made before."""
     if seen.olm:
         return ()
-    rows = [(row.operator, chart_of(row.operator, wishes)) for row in _open(intent, seen, wishes)]
+    rows = [(row.operator, find_chart(row.operator, wishes)) for row in _open(intent, seen, wishes)]
     return tuple(
         Release(
             operator.name,
@@ -130,21 +132,21 @@ def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[Relea
             chart.reference,
             chart.repository,
             chart.version,
-            values(operator, intent, wishes),
+            collect_values(operator, intent, wishes),
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
     )
 
 
-def chart_of(operator: Operator, wishes: Wishes) -> typing.Optional[Chart]:
+def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
     """With what the user has otherwise."""
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
         return None
     # a chart of the user's own is not in our repository, and its version is not ours
     own = wish.chart is not None and wish.chart != chart.reference
-    return Chart(
+    return OperatorChart(
         reference=wish.chart or chart.reference,
         version=wish.version or ("" if own else chart.version),
         namespace=wish.namespace or chart.namespace,
@@ -153,7 +155,7 @@ def chart_of(operator: Operator, wishes: Wishes) -> typing.Optional[Chart]:
     )
 
 
-def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool:
+def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen) -> bool:
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:
         # labels that somebody writes would be written twice
@@ -162,14 +164,14 @@ def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool
     return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
 
 
-def values(operator: Operator, intent: Intent, wishes: Wishes) -> dict[str, typing.Any]:
+def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
     """Values of a chart that follow from the intent; no chart brings an operator that is in the table by itself."""
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
         return dict(wish.values)
     rdma = {"driver": {"rdma": {"enabled": True}}} if intent.cluster.host.gpudirect == "peermem" else {}
     found: dict[str, dict[str, typing.Any]] = {
-        NFD: {"worker": {"config": {"sources": worker_sources()}}},
+        NFD: {"worker": {"config": {"sources": render_worker_sources()}}},
         SRIOV: {"sriovOperatorConfig": {"deploy": True}},
         NETWORK: {"nfd": {"enabled": False}, "sriovNetworkOperator": {"enabled": False}},
         GPU: {"nfd": {"enabled": False}, **rdma},
@@ -178,7 +180,7 @@ def values(operator: Operator, intent: Intent, wishes: Wishes) -> dict[str, typi
     return found.get(operator.name, {})
 
 
-def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
+def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     """Namespaces of the releases. That of the SR-IOV operator goes with the teardown, where it is asked to; others
     stay."""
     found: dict[str, Object] = {}
@@ -193,7 +195,7 @@ def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     return tuple(found.values())
 
 
-def packages(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[dict[str, typing.Any], ...]:
+def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
     """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that
     OLM has, perhaps newer now."""
     if not seen.olm:
@@ -201,7 +203,7 @@ def packages(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[dict[
     return tuple(
         found
         for row in _open(intent, seen, wishes)
-        if _wants_package(row.operator, seen) and (found := package_of(row.operator, wishes)) is not None
+        if _wants_package(row.operator, seen) and (found := find_package(row.operator, wishes)) is not None
     )
 
 
@@ -213,8 +215,8 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
     return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
 
 
-def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, typing.Any]]:
-    """A row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
+def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
+    """Return a row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
         return None
@@ -230,7 +232,7 @@ def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, 
     }
 
 
-def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[tuple[Operator, str], ...]:
+def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[tuple[Operator, str], ...]:
     """Operators that OLM has installed, with their namespaces, and that lack the object without which they do
     nothing."""
     found = []
@@ -249,8 +251,8 @@ def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[t
     return tuple(found)
 
 
-def table(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
-    """The table of what is needed, for who calls the module: by what, and whether it is there and serves."""
+def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
+    """Return the table of what is needed, for who calls the module: by what, and whether it is there and serves."""
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(
         {

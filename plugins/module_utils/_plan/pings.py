@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.routes import ways_of
+from .._check.fleet.routes import find_paths
 from .._model.intent import Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import PingPlan, PingSchedule
-from .._schedule.covering import cover
+from .._schedule.link_coverage_rounds import cover
 from .._schedule.paths import PathTable
 from .._schedule.pings import Endpoint, Pair, plan, schedule
 from .observed import Observed
 
 
-def ping_schedule(
+def make_ping_schedule(
     intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int
 ) -> PingSchedule:
-    """The plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports it as
-    not measured.
+    """Return the plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports
+    it as not measured.
 
     Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are
     known.
@@ -46,15 +46,15 @@ def ping_schedule(
     def more(number: int) -> typing.Iterable[Pair]:
         name, rail = list(rails)[number]
         if name not in covers:
-            covers[name] = _by_links(ways_of(fabrics[name], members[name], ground.topologies())[0])
+            covers[name] = _group_by_links(find_paths(fabrics[name], members[name], ground.topologies())[0])
         return covers[name].get(rail, ())
 
     planned = plan(rails.values(), most_rounds, more)
     return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
 
 
-def _by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
-    """By rail, the pairs that use each link."""
+def _group_by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
+    """Return, by rail, the pairs that use each link."""
     result: dict[int, list[Pair]] = {}
     if ways is not None:
         for source, target in (test for item in cover(ways).rounds for test in item.tests):

@@ -8,38 +8,40 @@ from __future__ import annotations
 import typing
 
 from .._model.intent import Intent
-from .._model.operators import Chart, JobNeeds, Needed, needed
+from .._model.operators import JobNeeds, Needed, OperatorChart, needed
 from .._model.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
 from .._parse.kubernetes.images import reference
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import ResourceError
-from .._render.nvidia import nic_policy
-from .operators import Wishes, chart_of, package_of, values
+from .._render.nvidia import render_nic_policy
+from .operators import OperatorRequests, collect_values, find_chart, find_package
 
 OCI = "oci://"
-ChartWithValues = tuple[Chart, dict[str, typing.Any]]
+ChartWithValues = tuple[OperatorChart, dict[str, typing.Any]]
 
 
-def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Wishes) -> tuple[Needed, ...]:
+def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: OperatorRequests) -> tuple[Needed, ...]:
     """Operators that a run installs where none of them is there."""
     return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
 
 
-def charts(intent: Intent, job: typing.Optional[JobNeeds], wishes: Wishes) -> dict[str, ChartWithValues]:
+def collect_charts(
+    intent: Intent, job: typing.Optional[JobNeeds], wishes: OperatorRequests
+) -> dict[str, ChartWithValues]:
     """Charts that Helm installs, each with its values, by operator."""
     found = {}
     for row in wanted(intent, job, False, wishes):
-        chart = chart_of(row.operator, wishes)
+        chart = find_chart(row.operator, wishes)
         if chart is not None:
-            found[row.operator.name] = (chart, values(row.operator, intent, wishes))
+            found[row.operator.name] = (chart, collect_values(row.operator, intent, wishes))
     return found
 
 
-def pulls(
+def collect_pulls(
     intent: Intent,
     job: typing.Optional[JobNeeds],
     olm: bool,
-    wishes: Wishes,
+    wishes: OperatorRequests,
     seen: typing.Mapping[str, ChartSeen],
     named: typing.Mapping[str, str],
     openshift: str = "",
@@ -57,12 +59,12 @@ def pulls(
     for variable, image in named.items():
         if image:
             made.image(ImageSeen(image), variable)
-    for policy in nic_policy(intent.fabrics, intent.cluster):
+    for policy in render_nic_policy(intent.fabrics, intent.cluster):
         for seen_image in pulled_images(policy):
             made.image(seen_image, "NicClusterPolicy")
     for row in wanted(intent, job, olm, wishes):
         name = row.operator.name
-        chart = chart_of(row.operator, wishes)
+        chart = find_chart(row.operator, wishes)
         if olm:
             _package(made, row, wishes, openshift)
         elif chart is None:
@@ -72,12 +74,12 @@ def pulls(
     return made.done()
 
 
-def is_remote(chart: Chart) -> bool:
-    """Whether Helm pulls it; a folder or an archive is there."""
+def is_remote(chart: OperatorChart) -> bool:
+    """Return whether Helm pulls it; a folder or an archive is local."""
     return bool(chart.repository) or chart.reference.startswith(OCI)
 
 
-def _chart(made: _Made, name: str, chart: Chart, seen: ChartSeen) -> None:
+def _chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) -> None:
     who = f"operator {name}"
     if is_remote(chart):
         made.charts.append(ChartPull(chart.reference, chart.version, (who,), chart.repository))
@@ -87,8 +89,8 @@ def _chart(made: _Made, name: str, chart: Chart, seen: ChartSeen) -> None:
         made.image(image, who)
 
 
-def _package(made: _Made, row: Needed, wishes: Wishes, openshift: str) -> None:
-    name, found = row.operator.name, package_of(row.operator, wishes)
+def _package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: str) -> None:
+    name, found = row.operator.name, find_package(row.operator, wishes)
     if found is None or row.operator.package is None:
         made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'no catalog has it'}")
         return

@@ -10,7 +10,7 @@ import typing
 from .._check.tuning.rows import wanted
 from .._model.intent import Intent
 from .._model.node_tuning import Settings
-from .._model.tuning_rows.row import Row, chosen
+from .._model.tuning_rows.row import TuningRow, chosen
 from .._model.tuning_rows.table import ROWS
 
 #: of all CPUs
@@ -18,7 +18,7 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
-def settings(intent: Intent) -> Settings:
+def collect_settings(intent: Intent) -> Settings:
     """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the
     intent itself has one."""
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
@@ -31,7 +31,7 @@ def settings(intent: Intent) -> Settings:
     return Settings(**sections, rows=tuple(rows))
 
 
-def _value(row: Row, rule: str) -> typing.Optional[str]:
+def _value(row: TuningRow, rule: str) -> typing.Optional[str]:
     """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away
     what fits.
 
@@ -45,7 +45,7 @@ def _value(row: Row, rule: str) -> typing.Optional[str]:
     return f"{bound}{value}" if row.setting.section == "sysctl" else value
 
 
-def kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
+def collect_kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
     """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle
     states nor modules of the kernel."""
     files = {

@@ -18,8 +18,9 @@ from .names import MANAGED_BY, Object, owner
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> tuple[Object, ...]:
-    """The constraints, and in each namespace the account that may use them, in the order in which they are applied.
+def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> tuple[Object, ...]:
+    """Render the constraints, and in each namespace the account that may use them, in the order in which they are
+    applied.
 
     :param host_paths: pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
     :param run: that owns them
@@ -29,8 +30,8 @@ def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str
         {
             "apiVersion": f"{OPENSHIFT_GROUP}/v1",
             "kind": "SecurityContextConstraints",
-            "metadata": _metadata(marks),
-            **_constraints(host_paths),
+            "metadata": _render_metadata(marks),
+            **_render_constraints(host_paths),
         }
     ]
     for namespace in sorted(set(namespaces)):
@@ -38,17 +39,17 @@ def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str
     return tuple(found)
 
 
-def account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
-    """The account of the pods, without a token."""
+def render_account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
+    """Render the account of the pods, without a token."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {**_metadata(marks), "namespace": namespace},
+        "metadata": {**_render_metadata(marks), "namespace": namespace},
         "automountServiceAccountToken": False,
     }
 
 
-def _constraints(host_paths: bool) -> Object:
+def _render_constraints(host_paths: bool) -> Object:
     return {
         **{f"allowHost{what}": False for what in ("IPC", "Network", "PID", "Ports")},
         "allowHostDirVolumePlugin": host_paths,
@@ -77,9 +78,9 @@ def _account(namespace: str, marks: typing.Mapping[str, str]) -> tuple[Object, .
         "resourceNames": [ACCOUNT],
         "verbs": ["use"],
     }
-    metadata = {**_metadata(marks), "namespace": namespace}
+    metadata = {**_render_metadata(marks), "namespace": namespace}
     return (
-        account(namespace, marks),
+        render_account(namespace, marks),
         {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]},
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -91,5 +92,5 @@ def _account(namespace: str, marks: typing.Mapping[str, str]) -> tuple[Object, .
     )
 
 
-def _metadata(marks: typing.Mapping[str, str]) -> Object:
+def _render_metadata(marks: typing.Mapping[str, str]) -> Object:
     return {"name": ACCOUNT, "labels": dict(marks)}

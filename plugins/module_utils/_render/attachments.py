@@ -13,28 +13,28 @@ import json
 
 from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import PLAIN
-from .ipam import ipam
+from .ipam import render_ipam
 from .names import Object, filled, interface, labels
 
 API = "k8s.cni.cncf.io/v1"
 CNI_VERSION = "0.3.1"
 
 
-def macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
+def render_macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Interfaces of their own for pods, on one interface of the node."""
-    return _definition(
+    return _render_definition(
         fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu
     )
 
 
-def host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
+def render_host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """One interface of the node, which leaves the node for the pod."""
-    return _definition(fabric, type="host-device", device=interface(fabric))
+    return _render_definition(fabric, type="host-device", device=interface(fabric))
 
 
-def _definition(fabric: Fabric, **fields: object) -> Object:
+def _render_definition(fabric: Fabric, **fields: object) -> Object:
     wanted = fabric.network
-    plugin = filled(**fields, ipam=ipam(fabric.ipam) if fabric.ipam else {})
+    plugin = filled(**fields, ipam=render_ipam(fabric.ipam) if fabric.ipam else {})
     config = {"cniVersion": CNI_VERSION, "name": wanted.name, "plugins": [plugin, *map(dict, wanted.meta_plugins)]}
     metadata = {"name": wanted.name, "namespace": wanted.namespace, "labels": labels(fabric.name)}
     return {"apiVersion": API, "kind": PLAIN, "metadata": metadata, "spec": {"config": json.dumps(config)}}

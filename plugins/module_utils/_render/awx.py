@@ -11,9 +11,9 @@ from __future__ import annotations
 import typing
 
 from .._model.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
-from .._model.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, Question, Template
+from .._model.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, SurveyQuestion, Template
 from .._model.version import COLLECTION_VERSION
-from .awx_templates import survey, templates, way
+from .awx_templates import render_survey, render_templates, way
 
 #: prose of the approval as long as no plan is in it
 _APPROVE = "Read the output of the job before this one: what would be made, and which nodes would drain or reboot."
@@ -25,8 +25,8 @@ _WAITS = "{{ {'approval': approval_node_name, 'plan': job.description} | tojson 
 _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 
 
-def objects(wanted: AwxWanted) -> list[AwxObject]:
-    """What AWX shall have, in an order in which nothing is named before it is there."""
+def render_objects(wanted: AwxWanted) -> list[AwxObject]:
+    """Render the objects of AWX, in an order in which no object is named before it exists."""
     return [
         *_projects(wanted),
         _environment(wanted),
@@ -34,23 +34,23 @@ def objects(wanted: AwxWanted) -> list[AwxObject]:
         _archive_type(wanted),
         *_notification(wanted),
         *_inventory(wanted),
-        *(_job_template(wanted, template) for template in templates(_describes(wanted))),
+        *(_job_template(wanted, template) for template in render_templates(_describes(wanted))),
         _workflow(wanted),
         *_nodes(wanted),
         *_schedule(wanted),
     ]
 
 
-def removals(wanted: AwxWanted) -> list[AwxObject]:
-    """What takes it all back, in the opposite order. What belongs to an object goes with it: nodes with their workflow,
-    schedules and sources likewise.
+def render_removals(wanted: AwxWanted) -> list[AwxObject]:
+    """Render the removals of all objects, in the opposite order. What belongs to an object goes with it: nodes with
+    their workflow, schedules and sources likewise.
 
     It does not depend on what is wanted beside the names, so that it removes what an older intent made.
     """
     name, organization = wanted.name, {"organization": wanted.organization}
     made: tuple[tuple[str, tuple[str, ...], Data], ...] = (
         ("workflow_job_template", (_workflow_name(name),), organization),
-        ("job_template", tuple(_template_name(name, template) for template in templates(True)), organization),
+        ("job_template", tuple(_template_name(name, template) for template in render_templates(True)), organization),
         ("inventory", (name,), organization),
         ("notification_template", (_notification_name(name),), organization),
         ("execution_environment", (name,), {}),
@@ -62,8 +62,8 @@ def removals(wanted: AwxWanted) -> list[AwxObject]:
     ]
 
 
-def approval(wanted: AwxWanted, text: str) -> AwxObject:
-    """What puts a text into the approval of the workflow.
+def render_approval(wanted: AwxWanted, text: str) -> AwxObject:
+    """Render the object that puts a text into the approval of the workflow.
 
     :param text: the plan's
     """
@@ -181,7 +181,7 @@ def _inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
 def _job_template(wanted: AwxWanted, template: Template) -> AwxObject:
     own = (wanted.controller_credential,) if template.controller else (wanted.cluster_credential, *wanted.credentials)
     variables = {**wanted.extra_vars, **template.variables, **(_self(wanted) if template.controller else {})}
-    asked = survey(template.survey)
+    asked = render_survey(template.survey)
     told = [_notification_name(wanted.name)] if template.tells and wanted.notification_type else []
     return _made(
         "job_template",
@@ -217,7 +217,7 @@ def _workflow(wanted: AwxWanted) -> AwxObject:
         # the plan of one would be in the approval of the other
         allow_simultaneous=False,
         survey_enabled=True,
-        survey_spec=survey(_questions()),
+        survey_spec=render_survey(_questions()),
         notification_templates_approvals=told,
     )
 
@@ -263,9 +263,9 @@ def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         )
 
 
-def _questions() -> tuple[Question, ...]:
+def _questions() -> tuple[SurveyQuestion, ...]:
     """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
-    return next(template.survey for template in templates(False) if template.key == "apply")
+    return next(template.survey for template in render_templates(False) if template.key == "apply")
 
 
 def _self(wanted: AwxWanted) -> Data:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing
 
-from .._model.awx import APPROVAL, Question, Template
+from .._model.awx import APPROVAL, SurveyQuestion, Template
 from .._model.disruption_override import DISRUPTION, WORDS
 
-_DISRUPTION = Question(
+_DISRUPTION = SurveyQuestion(
     DISRUPTION,
     "The most that may happen to a node",
     "Must be what rdma_cluster.disruption of the intent comes to, which refers to this variable. Unanswered: what the"
@@ -113,14 +113,14 @@ OTHERS: tuple[Template, ...] = (
         "propose",
         "Looks at nodes and cluster, and shows the intent that fits them. Writes nothing",
         check=True,
-        survey=(Question("rdma_proposal_namespace", "Namespace of the jobs", "Unanswered: a line to fill in."),),
+        survey=(SurveyQuestion("rdma_proposal_namespace", "Namespace of the jobs", "Unanswered: a line to fill in."),),
     ),
     Template(
         "judge",
         "judge",
         "Judges the folder of a run again, by its facts alone. Asks neither nodes nor cluster",
         survey=(
-            Question(
+            SurveyQuestion(
                 "rdma_report_dir",
                 "Folder of the run",
                 "A path that the job can see, such as one on a volume.",
@@ -134,7 +134,7 @@ OTHERS: tuple[Template, ...] = (
         "teardown",
         "Takes back what the collection made, and proves it. May drain or reboot nodes",
         survey=(
-            Question(
+            SurveyQuestion(
                 "teardown_operator",
                 "Remove the operators as well",
                 "Those that a run installed.",
@@ -165,8 +165,8 @@ _WAY = (
 )
 
 
-def templates(describes: bool) -> tuple[Template, ...]:
-    """All job templates.
+def render_templates(describes: bool) -> tuple[Template, ...]:
+    """Return all job templates.
 
     :param describes: whether a job may change AWX itself
     """
@@ -174,20 +174,24 @@ def templates(describes: bool) -> tuple[Template, ...]:
 
 
 def way(describes: bool) -> tuple[tuple[str, str], ...]:
-    """The nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and key of
-    the job template.
+    """Return the nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and
+    key of the job template.
 
     :param describes: as above
     """
     return tuple(node for node in _WAY if describes or node[1] != DESCRIBE.key)
 
 
-def survey(questions: typing.Sequence[Question]) -> dict[str, typing.Any]:
-    """A survey as AWX takes it; empty where nothing is asked."""
-    return {"name": "", "description": "", "spec": [_question(question) for question in questions]} if questions else {}
+def render_survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
+    """Return a survey as AWX takes it; empty where nothing is asked."""
+    return (
+        {"name": "", "description": "", "spec": [_render_question(question) for question in questions]}
+        if questions
+        else {}
+    )
 
 
-def _question(question: Question) -> dict[str, typing.Any]:
+def _render_question(question: SurveyQuestion) -> dict[str, typing.Any]:
     asked: dict[str, typing.Any] = {
         "question_name": question.text,
         "question_description": question.help,

@@ -18,7 +18,7 @@ import typing
 from .._model.collectives import CollectiveRun, Collectives
 from .._model.intent import ClusterIntent, Fabric
 from .._model.operand import operand
-from .._model.profiles import attachment_name, is_infiniband, resource_of, traits
+from .._model.profiles import attachment_name, find_traits, is_infiniband, resource_of
 from . import job_start
 from .names import Object, RenderError, labels, object_name
 
@@ -76,7 +76,7 @@ def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
             raise RenderError(f"collective {run.name}: {what}")
 
 
-def environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
+def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
     """Return the variables of the ranks.
 
     A ring connects each channel of each rank, so that the log shows them, and its bound is that of the rails for any
@@ -101,7 +101,7 @@ def environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
     return found
 
 
-def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
+def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
     """Return what each rank runs: the test, with the HCAs that its pod got.
 
     With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
@@ -191,7 +191,7 @@ def remove_logs(run: CollectiveRun) -> Command:
     return "sh", "-c", 'rm -f "$1".*', "logs", f"{LOG_FOLDER}/{object_name(run.name)}"
 
 
-def mpirun(
+def render_mpirun(
     run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]
 ) -> Command:
     """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number
@@ -209,7 +209,7 @@ def mpirun(
         ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
     )
     places = ("--host", named, *asks)
-    variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
+    variables = [word for name, value in render_environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
         *(
             "timeout",
@@ -238,11 +238,11 @@ def mpirun(
             "oob_tcp_if_include",
             "eth0",
         ),
-        *(*variables, *ranks_command(run, wanted, fabric, cluster)),
+        *(*variables, *render_ranks_command(run, wanted, fabric, cluster)),
     )
 
 
-def pod_name(fabric: Fabric, node: str) -> str:
+def name_pod(fabric: Fabric, node: str) -> str:
     """Name the pod of a node."""
     return object_name("linerate", "collectives", fabric.name, node)
 
@@ -258,7 +258,7 @@ def host_name(node: str) -> str:
 
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
     """Return the pod of a node, which waits for what is run in it."""
-    template = _template(wanted, fabric, cluster, owner)
+    template = _render_template(wanted, fabric, cluster, owner)
     place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     template["spec"].update(
         {
@@ -271,18 +271,18 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
             "terminationGracePeriodSeconds": 1,
         }
     )
-    metadata = {"name": pod_name(fabric, node), "namespace": fabric.network.namespace, **template["metadata"]}
+    metadata = {"name": name_pod(fabric, node), "namespace": fabric.network.namespace, **template["metadata"]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
-    """A pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
+def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
+    """Render a pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
     nothing is privileged."""
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
     if device:
         # a plugin that shares devices puts all of them into the pod at once
-        amounts[device] = "1" if traits(fabric).shared else str(count)
+        amounts[device] = "1" if find_traits(fabric).shared else str(count)
     container: Object = {
         "name": CONTAINER,
         "image": wanted.image,
@@ -307,7 +307,7 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner
         "automountServiceAccountToken": False,
         "containers": [container],
         "volumes": volumes,
-        **_admission(fabric),
+        **_render_admission(fabric),
     }
     attachment = attachment_name(fabric)
     return {
@@ -319,8 +319,8 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner
     }
 
 
-def _admission(fabric: Fabric) -> Object:
-    """What the intent says of pods on this fabric."""
+def _render_admission(fabric: Fabric) -> Object:
+    """Return the metadata that the intent gives for pods on this fabric."""
     wanted = fabric.pods
     found = {
         "runtimeClassName": wanted.runtime_class,

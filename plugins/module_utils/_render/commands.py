@@ -137,7 +137,7 @@ LABELS: Command = ("sh", "-c", "ib_write_bw --help 2>&1 | grep -q -e --flow_labe
 CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
 
 
-def host_shell(address: str) -> Command:
+def render_host_shell(address: str) -> Command:
     """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the
     host has them.
 
@@ -146,9 +146,9 @@ def host_shell(address: str) -> Command:
     return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", operand(address, "the PCI address"))
 
 
-def shell(address: str = "") -> Command:
-    """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then
-    runs what it reads from stdin.
+def render_shell(address: str = "") -> Command:
+    """Return a shell that first tells what RDMA device is on which function of its pod and how fast its links are, and
+    then runs what it reads from stdin.
 
     :param address: PCI address of the attachment from network-status, where multus says it
     """
@@ -159,14 +159,14 @@ def _bounded(limit: int, *command: str) -> Command:
     return ("timeout", "--kill-after=5", str(limit), "stdbuf", "-oL", *command)
 
 
-def ping_server(address: str, port: int, limit: int) -> Command:
+def render_ping_server(address: str, port: int, limit: int) -> Command:
     """rping as server. -d makes it print when it listens."""
     return _bounded(
         limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
     )
 
 
-def ping_client(address: str, port: int, limit: int) -> Command:
+def render_ping_client(address: str, port: int, limit: int) -> Command:
     """rping to the server at ``address``."""
     return _bounded(limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v")
 
@@ -231,7 +231,7 @@ def write_bandwidth(
     )
 
 
-def tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = "") -> Command:
+def render_tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = "") -> Command:
     """iperf3: as server for one client, or as client of the server at the address ``server``.
 
     :param own: address on the network, to which both ends are bound, so that nothing takes another way

@@ -23,7 +23,7 @@ _POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
 _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
-def host_configs(needs: HostNeeds) -> tuple[Object, ...]:
+def render_host_configs(needs: HostNeeds) -> tuple[Object, ...]:
     """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes
     of its pools."""
     made = []
@@ -39,7 +39,7 @@ def host_configs(needs: HostNeeds) -> tuple[Object, ...]:
             },
         }
         made.append(
-            _machine_config(
+            _render_machine_config(
                 needs.machine_role,
                 "memlock",
                 {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}},
@@ -47,20 +47,20 @@ def host_configs(needs: HostNeeds) -> tuple[Object, ...]:
         )
     if needs.kernel_arguments:
         spec = {"config": {"ignition": {"version": "3.2.0"}}, "kernelArguments": list(needs.kernel_arguments)}
-        made.append(_machine_config(needs.machine_role, "kernel-arguments", spec))
+        made.append(_render_machine_config(needs.machine_role, "kernel-arguments", spec))
     if needs.kubelet is not None:
-        made.append(_kubelet_config(needs.machine_role, needs.kubelet))
+        made.append(_render_kubelet_config(needs.machine_role, needs.kubelet))
     return tuple(made)
 
 
-def _machine_config(role: str, what: str, spec: Object) -> Object:
+def _render_machine_config(role: str, what: str, spec: Object) -> Object:
     # the pools merge MachineConfigs in the order of their names
     metadata = {"name": object_name("99", role, "linerate", what), "labels": {**MANAGED_BY, ROLE_LABEL: role}}
     return {"apiVersion": _VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": spec}
 
 
-def _kubelet_config(role: str, kubelet: Kubelet) -> Object:
-    """What the kubelet is to have else than OpenShift gives it. [kubernetes pkg/kubelet KubeletConfiguration
+def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
+    """Render the settings of the kubelet that differ from OpenShift's. [kubernetes pkg/kubelet KubeletConfiguration
     v1beta1]"""
     settings = filled(
         topologyManagerPolicy=kubelet.topology_manager_policy,
@@ -81,14 +81,15 @@ def crio_config(memlock: Memlock) -> str:
     return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
 
 
-def containerd_drop_in(memlock: Memlock) -> str:
+def make_containerd_drop_in(memlock: Memlock) -> str:
     """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd,
     and pods that start after it."""
     return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
 
 
-def cluster_policy(name: str) -> Object:
-    """What server-side apply adds to the ClusterPolicy that is there: nvidia-peermem is loaded with the driver.
+def render_cluster_policy(name: str) -> Object:
+    """Render the fields that server-side apply adds to the existing ClusterPolicy: nvidia-peermem is loaded with the
+    driver.
 
     Without a label of ours, since nobody but its owner may take it back.
 

@@ -16,8 +16,8 @@ from .names import Object, filled, labels
 API = "nv-ipam.nvidia.com/v1alpha1"
 
 
-def ipam(wanted: Ipam) -> Object:
-    """The mapping as the CNI plugin reads it. The gateway is excluded: whereabouts would hand it to a pod."""
+def render_ipam(wanted: Ipam) -> Object:
+    """Render the mapping as the CNI plugin reads it. The gateway is excluded: whereabouts would hand it to a pod."""
     if wanted.pool is not None:
         return {"type": wanted.type, "poolName": wanted.pool.name, "poolType": wanted.pool.kind.lower()}
     exclude = list(wanted.exclude)
@@ -36,12 +36,12 @@ def ipam(wanted: Ipam) -> Object:
 
 
 def ipam_text(fabric: Fabric) -> str:
-    """The same as the operators take it."""
-    return json.dumps(ipam(fabric.ipam)) if fabric.ipam else ""
+    """Return the same as the operators take it."""
+    return json.dumps(render_ipam(fabric.ipam)) if fabric.ipam else ""
 
 
-def pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The pool of nv-ipam that a fabric asks to be made; empty for all others.
+def render_pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
+    """Render the pool of nv-ipam that a fabric asks to be made; empty for all others.
 
     For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control
     plane included.

@@ -16,7 +16,7 @@ import typing
 from .._model.intent import ClusterIntent, Fabric
 from .._model.job import Job
 from .._model.mirror import on_mirror
-from .._model.profiles import attachment_name, carries_rdma, is_infiniband, resource_of, traits
+from .._model.profiles import attachment_name, carries_rdma, find_traits, is_infiniband, resource_of
 from . import job_start
 from .names import MANAGED_BY, RenderError, labels
 
@@ -29,7 +29,7 @@ _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
 def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The objects of a job, in the order in which they are applied.
+    """Render the objects of a job, in the order in which they are applied.
 
     :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
     """
@@ -46,16 +46,20 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
     if not namespace:
         raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
     if job.kind == "PyTorchJob":
-        return (_pytorch_job(job, namespace, _template(job, fabric, cluster, "pytorch")),)
-    return _train_job(job, namespace, _template(job, fabric, cluster, "node"))
+        return (_render_pytorch_job(job, namespace, _render_template(job, fabric, cluster, "pytorch")),)
+    return _render_train_job(job, namespace, _render_template(job, fabric, cluster, "node"))
 
 
 def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
-    """What no job can mean.
+    """Refuse options that contradict each other.
 
     :raises RenderError: with the key, and what is allowed
     """
-    most = fabric.select.hcas_per_node * (fabric.virtual_functions if traits(fabric).functions else 1) if fabric else 0
+    most = (
+        fabric.select.hcas_per_node * (fabric.virtual_functions if find_traits(fabric).functions else 1)
+        if fabric
+        else 0
+    )
     for wrong, key, seen, allowed in (
         (
             not _NAME.fullmatch(job.name),
@@ -67,7 +71,7 @@ def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
         (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "1 at least"),
         (not job.command, "command", "nothing", "what a pod starts, such as [torchrun, train.py]"),
         (
-            fabric is not None and not 1 <= interfaces(job, fabric) <= most,
+            fabric is not None and not 1 <= count_interfaces(job, fabric) <= most,
             "interfaces",
             str(job.interfaces),
             f"1 to {most}, the interfaces of a node",
@@ -79,16 +83,16 @@ def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
             raise RenderError(f"rdma_job.{key}: {seen}; expected {allowed}")
 
 
-def _metadata(job: Job, namespace: str, **more: str) -> Object:
+def _render_metadata(job: Job, namespace: str, **more: str) -> Object:
     return {"name": job.name, "namespace": namespace, "labels": {**MANAGED_BY, JOB_LABEL: job.name, **more}}
 
 
-def _pytorch_job(job: Job, namespace: str, template: Object) -> Object:
+def _render_pytorch_job(job: Job, namespace: str, template: Object) -> Object:
     replicas = {"Master": 1, "Worker": job.nodes - 1}
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
-        "metadata": _metadata(job, namespace, **_queue(job)),
+        "metadata": _render_metadata(job, namespace, **_queue(job)),
         "spec": {
             "nprocPerNode": str(job.gpus_per_node),
             "pytorchReplicaSpecs": {
@@ -100,7 +104,7 @@ def _pytorch_job(job: Job, namespace: str, template: Object) -> Object:
     }
 
 
-def _train_job(job: Job, namespace: str, template: Object) -> tuple[Object, Object]:
+def _render_train_job(job: Job, namespace: str, template: Object) -> tuple[Object, Object]:
     pods = {
         "name": "node",
         "template": {
@@ -111,13 +115,13 @@ def _train_job(job: Job, namespace: str, template: Object) -> tuple[Object, Obje
     runtime = {
         "apiVersion": _TRAINER,
         "kind": "TrainingRuntime",
-        "metadata": _metadata(job, namespace),
+        "metadata": _render_metadata(job, namespace),
         "spec": {"mlPolicy": {"numNodes": job.nodes, "torch": {}}, "template": {"spec": {"replicatedJobs": [pods]}}},
     }
     train = {
         "apiVersion": _TRAINER,
         "kind": "TrainJob",
-        "metadata": _metadata(job, namespace, **_queue(job)),
+        "metadata": _render_metadata(job, namespace, **_queue(job)),
         "spec": {
             "runtimeRef": {"apiGroup": _TRAINER.partition("/")[0], "kind": "TrainingRuntime", "name": job.name},
             "trainer": {"numNodes": job.nodes, "numProcPerNode": job.gpus_per_node},
@@ -130,8 +134,8 @@ def _queue(job: Job) -> dict[str, str]:
     return {QUEUE_LABEL: job.queue} if job.queue else {}
 
 
-def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent, name: str) -> Object:
-    """A pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
+def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent, name: str) -> Object:
+    """Render a pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
 
     :param name: of the container, by which the operator knows it
     """
@@ -141,7 +145,7 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
         "name": name,
         "image": on_mirror(job.image, cluster.mirror),
         "command": list(job.command),
-        "env": [{"name": key, "value": value} for key, value in environment(job, fabric).items()],
+        "env": [{"name": key, "value": value} for key, value in render_environment(job, fabric).items()],
         "volumeMounts": mounts,
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -157,10 +161,10 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
         "volumes": volumes,
     }
     if fabric is not None:
-        count, device = interfaces(job, fabric), resource_of(fabric, cluster)
+        count, device = count_interfaces(job, fabric), resource_of(fabric, cluster)
         if device:
             # a plugin that shares devices puts all of them into the pod at once
-            amounts[device] = "1" if traits(fabric).shared else str(count)
+            amounts[device] = "1" if find_traits(fabric).shared else str(count)
         metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([attachment_name(fabric)] * count)}
         if carries_rdma(fabric):
             # RoCE needs the index of a GID, InfiniBand does not
@@ -170,7 +174,7 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
             container["securityContext"]["capabilities"]["add"] = ["IPC_LOCK"]
         if job.nic_map is not None:
             volumes.append({"name": "nic-map", "configMap": {"name": job.nic_map}})
-            spec["initContainers"] = [_addresses(fabric)]
+            spec["initContainers"] = [_list_addresses(fabric)]
     container["resources"] = {"requests": dict(amounts), "limits": dict(amounts)}
     for key, value in (
         ("tolerations", [dict(item) for item in job.tolerations]),
@@ -202,7 +206,7 @@ def _apart(job: Job) -> Object:
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _addresses(fabric: Fabric) -> Object:
+def _list_addresses(fabric: Fabric) -> Object:
     amounts = {"cpu": "100m", "memory": "64Mi"}
     return {
         "name": "addresses",
@@ -216,18 +220,19 @@ def _addresses(fabric: Fabric) -> Object:
     }
 
 
-def interfaces(job: Job, fabric: Fabric) -> int:
+def count_interfaces(job: Job, fabric: Fabric) -> int:
     """Attachments of a pod: net1 to net<n>."""
     return fabric.select.hcas_per_node if job.interfaces is None else job.interfaces
 
 
-def environment(job: Job, fabric: typing.Optional[Fabric]) -> dict[str, str]:
+def render_environment(job: Job, fabric: typing.Optional[Fabric]) -> dict[str, str]:
     """NCCL's variables as far as they are the same in all pods, and the user's own, which come last."""
     if fabric is None:
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:
         network = {
-            "NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))
+            "NCCL_SOCKET_IFNAME": "="
+            + ",".join(f"net{number}" for number in range(1, count_interfaces(job, fabric) + 1))
         }
         if not carries_rdma(fabric):
             network["NCCL_IB_DISABLE"] = "1"

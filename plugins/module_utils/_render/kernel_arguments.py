@@ -9,7 +9,7 @@ import typing
 
 
 def grub_drop_in(arguments: typing.Sequence[str]) -> str:
-    """The file; it adds to what the others have set.
+    """Return the file; it adds to what the others have set.
 
     :param arguments: without what a shell takes apart
     """

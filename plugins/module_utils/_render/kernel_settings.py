@@ -16,7 +16,7 @@ def sysctl_file(values: typing.Mapping[str, str]) -> str:
 
 
 def sysctl_line(key: str, value: str) -> str:
-    """A sysctl in such a file."""
+    """Return a sysctl in such a file."""
     return f"{key} = {value}"
 
 

@@ -12,7 +12,7 @@ from .._parse.kubernetes.lease import DOING, HOST, PROCESS, RUN
 from .names import Object
 
 
-def lease(wanted: Lease) -> Object:
+def render_lease(wanted: Lease) -> Object:
     """:param wanted: with ``uid`` and ``version`` of the Lease that it replaces, if there is one"""
     holder = wanted.holder
     metadata: dict[str, typing.Any] = {

@@ -18,8 +18,8 @@ _SECURITY = {
 }
 
 
-def namespace(run: str) -> Object:
-    """The namespace. Nothing binds a right in it."""
+def render_namespace(run: str) -> Object:
+    """Render the namespace. Nothing binds a right in it."""
     labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
     return {
         "apiVersion": "v1",
@@ -28,7 +28,7 @@ def namespace(run: str) -> Object:
     }
 
 
-def policy(run: str) -> Object:
+def render_policy(run: str) -> Object:
     """Return the NetworkPolicy of the namespace: connections come from the measuring pods of this run alone.
 
     mpirun and its daemons take commands from any process that connects to them, and have no other protection.
@@ -44,8 +44,8 @@ def policy(run: str) -> Object:
 
 
 def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
-    """The fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement, under
-    their own names."""
+    """Return the fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement,
+    under their own names."""
     return tuple(
         dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE))
         for fabric in fabrics

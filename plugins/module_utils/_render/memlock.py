@@ -36,11 +36,11 @@ echo "code $?"
 """
 
 
-def memlock_pod(
+def render_memlock_pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = ""
 ) -> dict[str, typing.Any]:
-    """A pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself; its log
-    is the answer."""
+    """Return a pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself;
+    its log is the answer."""
     made = pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
     (container,) = made["spec"]["containers"]

@@ -28,7 +28,7 @@ class RenderError(RdmaError):
 
 
 def object_name(*parts: str) -> str:
-    """A DNS subdomain (RFC 1123) from parts: lower case, other signs become hyphens, at most 253 characters.
+    """Return a DNS subdomain (RFC 1123) from parts: lower case, other signs become hyphens, at most 253 characters.
 
     :raises RenderError: nothing is left of it
     """
@@ -44,7 +44,7 @@ def labels(fabric: str, run: str = "") -> dict[str, str]:
 
 
 def owner(run: str) -> dict[str, str]:
-    """The label of what one run owns; none for what is nobody's."""
+    """Return the label of what one run owns; none for what is nobody's."""
     return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
 
@@ -54,7 +54,7 @@ def policy_name(fabric: str, node: str = "") -> str:
 
 
 def interface(fabric: Fabric) -> str:
-    """The one interface of the node on which pods are put.
+    """Return the one interface of the node on which pods are put.
 
     :raises RenderError: the fabric names none, or several
     """
@@ -67,7 +67,7 @@ def interface(fabric: Fabric) -> str:
 
 
 def filled(**fields: typing.Any) -> Object:
-    """The fields that have a value: what the intent does not say is the operator's to choose."""
+    """Render the fields that have a value: what the intent does not say is the operator's to choose."""
     return {key: value for key, value in fields.items() if value is not None}
 
 

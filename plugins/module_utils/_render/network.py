@@ -9,30 +9,32 @@ import json
 import typing
 
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.profiles import HOST_DEVICE, attachment_kind, traits
+from .._model.profiles import HOST_DEVICE, attachment_kind, find_traits
 from . import attachments, nvidia, sriov
-from .ipam import pools
+from .ipam import render_pools
 from .names import MANAGED_BY, Members, Object, RenderError
 
 
-def _host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
+def _render_host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """A function out of a pool is NVIDIA's operator's; an interface by its name needs nobody."""
-    return (nvidia.network if attachment_kind(fabric) == HOST_DEVICE else attachments.host_device)(fabric, cluster)
+    return (nvidia.render_network if attachment_kind(fabric) == HOST_DEVICE else attachments.render_host_device)(
+        fabric, cluster
+    )
 
 
 #: from which object pods get their interface; pods of a profile that is not here need none
 RENDERERS: dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
-    "sriov_infiniband": sriov.network,
-    "sriov_ethernet": sriov.network,
-    "rdma_shared": nvidia.network,
-    "host_device": _host_device,
-    "macvlan": attachments.macvlan,
-    "ipoib": nvidia.network,
+    "sriov_infiniband": sriov.render_network,
+    "sriov_ethernet": sriov.render_network,
+    "rdma_shared": nvidia.render_network,
+    "host_device": _render_host_device,
+    "macvlan": attachments.render_macvlan,
+    "ipoib": nvidia.render_network,
 }
 
 
-def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
-    """A namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
+def render_namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
+    """Render a namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
 
     :param fabrics: whose networks are in it
     """
@@ -41,10 +43,10 @@ def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**MANAGED_BY, **level}}}
 
 
-def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for
-    virtual functions, which tell it by their own means."""
-    if traits(fabric).functions or fabric.profile not in RENDERERS:
+def render_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Render what the first CNI plugin of a fabric's NetworkAttachmentDefinition must contain to be of this intent;
+    nothing for virtual functions, which have their own means."""
+    if find_traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
     made = RENDERERS[fabric.profile](fabric, cluster)
     if "config" in made["spec"]:
@@ -65,27 +67,28 @@ class Rendered:
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
-    """All objects of all fabrics. One fabric that cannot be written does not keep the others back.
+    """Render all objects of all fabrics. One fabric that cannot be written does not keep the others back.
 
     :param members: of each fabric by its name
     """
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
     objects: list[tuple[str, Object]] = [
-        ("", namespace(name, [fabric for fabric in fabrics if fabric.network.namespace == name])) for name in names
+        ("", render_namespace(name, [fabric for fabric in fabrics if fabric.network.namespace == name]))
+        for name in names
     ]
-    functions = [fabric for fabric in fabrics if traits(fabric).functions]
-    objects += [("", pool) for pool in sriov.node_pools(cluster)] if functions else []
+    functions = [fabric for fabric in fabrics if find_traits(fabric).functions]
+    objects += [("", pool) for pool in sriov.render_node_pools(cluster)] if functions else []
     unmade: dict[str, str] = {}
     for fabric in functions:
         try:
             objects.extend(
-                (fabric.name, policy) for policy in sriov.policies(fabric, cluster, members.get(fabric.name, {}))
+                (fabric.name, policy) for policy in sriov.render_policies(fabric, cluster, members.get(fabric.name, {}))
             )
         except RenderError as error:
             unmade[fabric.name] = str(error)
-    objects.extend(("", policy) for policy in nvidia.nic_policy(fabrics, cluster))
-    objects.extend((fabric.name, pool) for fabric in fabrics for pool in pools(fabric, cluster))
+    objects.extend(("", policy) for policy in nvidia.render_nic_policy(fabrics, cluster))
+    objects.extend((fabric.name, pool) for fabric in fabrics for pool in render_pools(fabric, cluster))
     for fabric in (fabric for fabric in fabrics if fabric.profile in RENDERERS):
         try:
             objects.append((fabric.name, RENDERERS[fabric.profile](fabric, cluster)))
@@ -99,7 +102,7 @@ def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Conta
     are held back."""
     kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
     there = {item["fabric"] for item in kept}
-    policy = nvidia.nic_policy(
+    policy = nvidia.render_nic_policy(
         [fabric for fabric in intent.fabrics if fabric.name in there and fabric.name not in held], intent.cluster
     )
     # before what needs it, behind the namespaces

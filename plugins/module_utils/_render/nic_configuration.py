@@ -14,7 +14,7 @@ import re
 import typing
 
 from .._model.intent import ClusterIntent, Fabric
-from .._model.profiles import is_infiniband, traits
+from .._model.profiles import find_traits, is_infiniband
 from .names import Object, RenderError, labels, object_name
 
 API = "configuration.net.nvidia.com/v1alpha1"
@@ -37,7 +37,7 @@ def templates(
     :raises RenderError: the model is not known, or two templates would match one card
     """
     made = []
-    for fabric in (fabric for fabric in fabrics if traits(fabric).functions):
+    for fabric in (fabric for fabric in fabrics if find_traits(fabric).functions):
         types = [
             str(item).lower()
             for item in nic_types.get(fabric.name) or ([fabric.select.device] if fabric.select.device else [])
@@ -47,7 +47,7 @@ def templates(
                 f"rdma_fabrics '{fabric.name}': its PCI device ids are {types or 'not known'}; give those of its HCAs"
                 " as nic_types, such as 1021"
             )
-        made += [(fabric, kind, _template(fabric, cluster, kind, namespace)) for kind in dict.fromkeys(types)]
+        made += [(fabric, kind, _render_template(fabric, cluster, kind, namespace)) for kind in dict.fromkeys(types)]
     for (one, kind, _object), (other, same_kind, _other) in itertools.combinations(made, 2):
         theirs = {address.lower() for address in other.select.pci}
         if kind == same_kind and (
@@ -60,7 +60,7 @@ def templates(
     return tuple(item for _fabric, _kind, item in made)
 
 
-def _template(fabric: Fabric, cluster: ClusterIntent, kind: str, namespace: str) -> Object:
+def _render_template(fabric: Fabric, cluster: ClusterIntent, kind: str, namespace: str) -> Object:
     wishes = {name: _NUMBERS.get(value, value) for name, value in cluster.firmware.settings().items()}
     addresses = {"pciAddresses": [address.lower() for address in fabric.select.pci]} if fabric.select.pci else {}
     raw = {"rawNvConfig": [{"name": name, "value": value} for name, value in wishes.items()]} if wishes else {}

@@ -70,8 +70,8 @@ def reserved(pool: Pool) -> typing.Iterator[str]:
     return (str(pool.network[number - first + 1]) for number in numbers)
 
 
-def config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
-    """The ConfigMap, in the namespace of the fabric's pods."""
+def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
+    """Render the ConfigMap, in the namespace of the fabric's pods."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

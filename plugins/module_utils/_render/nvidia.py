@@ -21,8 +21,8 @@ from .._model.profiles import (
     NIC_POLICY,
     PROFILES,
     attachment_kind,
+    count_pods_on_a_node,
     needs_nic_policy,
-    pods_on_a_node,
 )
 from .ipam import ipam_text
 from .names import MANAGED_BY, Object, filled, interface, labels, plugins_text
@@ -30,8 +30,8 @@ from .names import MANAGED_BY, Object, filled, interface, labels, plugins_text
 API = "mellanox.com/v1alpha1"
 
 
-def nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
+def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
+    """Render the NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
 
     Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it
     serves is left to the operator, since a selector of ours would take the nodes of others away from it.
@@ -39,11 +39,11 @@ def nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tupl
     if not any(map(needs_nic_policy, fabrics)):
         return ()
     operator = cluster.network_operator
-    shared = [_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
-    functions = [_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
+    shared = [_render_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
+    functions = [_render_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
     ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
     spec = filled(
-        ofedDriver=_ofed_driver(cluster) if operator.ofed_driver else None,
+        ofedDriver=_render_ofed_driver(cluster) if operator.ofed_driver else None,
         rdmaSharedDevicePlugin=_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared) if shared else None,
         sriovDevicePlugin=(
             _plugin(operator, "sriov-network-device-plugin", resourceList=functions) if functions else None
@@ -66,7 +66,7 @@ def _image(operator: NetworkOperator, name: str) -> Object:
     return {"image": name, "repository": operator.repository, "version": f"network-operator-{operator.version}"}
 
 
-def _ofed_driver(cluster: ClusterIntent) -> Object:
+def _render_ofed_driver(cluster: ClusterIntent) -> Object:
     """A new driver takes the RDMA devices from all pods of the node, so the node is drained first, as many at a time as
     for virtual functions."""
     operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
@@ -83,16 +83,16 @@ def _plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Objec
     return {**_image(operator, name), "config": json.dumps(config)}
 
 
-def _shared_devices(fabric: Fabric) -> Object:
-    """An entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is there and
-    empty for none at all."""
+def _render_shared_devices(fabric: Fabric) -> Object:
+    """Render an entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is
+    there and empty for none at all."""
     select = fabric.select
     selectors = _selectors(ifNames=select.netdev, vendors=_one(select.vendor), deviceIDs=_one(select.device))
-    return {"resourceName": fabric.resource_name, "rdmaHcaMax": pods_on_a_node(fabric), "selectors": selectors}
+    return {"resourceName": fabric.resource_name, "rdmaHcaMax": count_pods_on_a_node(fabric), "selectors": selectors}
 
 
-def _host_devices(fabric: Fabric) -> Object:
-    """An entry of the SR-IOV device plugin, which hands out whole functions as well."""
+def _render_host_devices(fabric: Fabric) -> Object:
+    """Render an entry of the SR-IOV device plugin, which hands out whole functions as well."""
     select = fabric.select
     selectors = _selectors(
         pfNames=select.netdev, vendors=_one(select.vendor), devices=_one(select.device), pciAddresses=select.pci
@@ -114,9 +114,9 @@ def _selectors(**names: typing.Sequence[str]) -> Object:
     return {key: list(values) for key, values in names.items() if values}
 
 
-def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """The MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of the
-    pods."""
+def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of
+    the pods."""
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}
     if kind == MACVLAN:

@@ -15,7 +15,7 @@ Resource = dict[str, typing.Any]
 GROUP_NAME = "linerate-rdma"
 
 
-def namespace(name: str) -> Resource:
+def render_namespace(name: str) -> Resource:
     """These operators run pods that change the node."""
     return {
         "apiVersion": "v1",
@@ -24,7 +24,7 @@ def namespace(name: str) -> Resource:
     }
 
 
-def operator_group(name: str, space: str, targets: typing.Sequence[str]) -> Resource:
+def render_operator_group(name: str, space: str, targets: typing.Sequence[str]) -> Resource:
     spec = {"targetNamespaces": sorted(targets)} if targets else {}
     return {
         "apiVersion": "operators.coreos.com/v1",
@@ -34,7 +34,7 @@ def operator_group(name: str, space: str, targets: typing.Sequence[str]) -> Reso
     }
 
 
-def subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
+def render_subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
     """:param wish: with its channel and its catalog; without a channel OLM takes the catalog's default
     :param pinned: name of the ClusterServiceVersion to begin with
     """

@@ -30,20 +30,20 @@ _IDENTITY = {
 }
 
 
-def worker_sources() -> Object:
-    """What NFD's worker shall label: its section ``sources``. NVIDIA's operators choose nodes by labels that hold the
-    vendor alone."""
+def render_worker_sources() -> Object:
+    """Render the devices that NFD's worker labels: its section ``sources``. NVIDIA's operators choose nodes by labels
+    that hold the vendor alone."""
     return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
 
 
-def configuration(
+def render_configuration(
     operator: Operator,
     namespace: str,
     intent: Intent,
     job: typing.Optional[JobNeeds],
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
-    """The object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
+    """Render the object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
 
     :param namespace: of the operator
     :param examples: objects of this kind that its ClusterServiceVersion shows
@@ -54,7 +54,7 @@ def configuration(
     spec = copy.deepcopy(examples[0].get("spec") or {}) if examples and operator.name in (NFD, GPU) else {}
     if operator.name == NFD:
         # JSON is YAML as well
-        spec["workerConfig"] = {"configData": json.dumps({"sources": worker_sources()})}
+        spec["workerConfig"] = {"configData": json.dumps({"sources": render_worker_sources()})}
     elif operator.name == GPU:
         if intent.cluster.host.gpudirect == "peermem":
             driver = spec.setdefault("driver", {})

@@ -21,7 +21,7 @@ CONTAINER = "rdma"
 LIFETIME_SECONDS = 14400
 
 
-def pod_name(fabric: str, node: str, number: int = 0) -> str:
+def name_pod(fabric: str, node: str, number: int = 0) -> str:
     """Of a pod of one fabric on one node; the first one has no number."""
     return object_name("linerate", fabric, node, str(number) if number else "")
 
@@ -29,7 +29,7 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
 def pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS
 ) -> Object:
-    """A pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
+    """Render a pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
     privileged.
 
     Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and
@@ -79,7 +79,7 @@ def pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": pod_name(fabric.name, node, number),
+            "name": name_pod(fabric.name, node, number),
             "namespace": fabric.network.namespace,
             "labels": labels(fabric.name, run),
             "annotations": {"k8s.v1.cni.cncf.io/networks": attachment} if attachment else {},

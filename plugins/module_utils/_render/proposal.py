@@ -21,7 +21,7 @@ _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "i
 
 
 def render(proposal: Proposal) -> str:
-    """The file: what was left out, then the two variables."""
+    """Render the file: what was left out, then the two variables."""
     lines = ["---"]
     lines += _comment("Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0)
     lines += _comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
@@ -35,8 +35,8 @@ def render(proposal: Proposal) -> str:
 
 
 def _entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
-    """The lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first key of
-    an item of a list."""
+    """Return the lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first
+    key of an item of a list."""
     if isinstance(entry, Section):
         lines = _line(f"{_text(key)}:" if entry.entries else f"{_text(key)}: {{}}", entry.why, indent, dash)
         for name, item in entry.entries:
@@ -81,7 +81,7 @@ def _value(entry: typing.Union[Value, Blank]) -> str:
 
 
 def _scalar(value: typing.Union[str, int, bool]) -> str:
-    """A value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
+    """Return a value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
     if not isinstance(value, str):
         return json.dumps(value)
     return f"{'!unsafe ' if is_template(value) else ''}{_text(value)}"

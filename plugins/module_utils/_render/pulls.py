@@ -29,7 +29,7 @@ def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
     return dataclasses.replace(pulls, images=images)
 
 
-def image_set(pulls: Pulls) -> Object:
+def render_image_set(pulls: Pulls) -> Object:
     """For ``oc mirror --v2``: catalogs with their packages, charts of repositories, and images by name."""
     by_catalog: dict[str, list[Object]] = {}
     for package in pulls.packages:
@@ -75,18 +75,18 @@ def sync(pulls: Pulls) -> Object:
         *(image.name for image in pulls.images if not image.by_system),
         *(chart.image for chart in pulls.charts if chart.image),
     ):
-        host, path, version = _parts(name)
+        host, path, version = _find_parts(name)
         found.setdefault(host, {}).setdefault("images", {}).setdefault(path, []).append(version)
     for image in pulls.images:
         if image.by_system:
-            host, path, version = _parts(image.name)
+            host, path, version = _find_parts(image.name)
             expressions = found.setdefault(host, {}).setdefault("images-by-tag-regex", {})
             one = f"^{re.escape(version)}-"
             expressions[path] = f"{expressions[path]}|{one}" if path in expressions else one
     return found
 
 
-def _parts(name: str) -> tuple[str, str, str]:
+def _find_parts(name: str) -> tuple[str, str, str]:
     """Registry, path, and tag or digest of a name that is complete."""
     host, _slash, rest = name.partition("/")
     path, at, digest = rest.partition("@")
@@ -108,19 +108,19 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
 
 
 def place(name: str, mirror: Mirror) -> str:
-    """Where the mirror has it; without one a word stands for it."""
+    """Return the place on the mirror; without a mirror, a placeholder."""
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 
 def copied(name: str, mirror: Mirror) -> str:
-    """The command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
+    """Return the command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
     target = place(name, mirror)
     # a name that is on the mirror says nothing of where it came from
     return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
 
 def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
-    """The commands that do it with a chart of a repository."""
+    """Return the commands that do it with a chart of a repository."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
     folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
     return (
@@ -130,7 +130,7 @@ def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
 
 
 def lines(pulls: Pulls) -> tuple[str, ...]:
-    """The list for a terminal: what, and who needs it."""
+    """Return the list for a terminal: what, and who needs it."""
     told = (
         *(f"image {_shown(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
         *(

@@ -14,8 +14,8 @@ from .._parse.kubernetes.roll_mark import ANNOTATION, PROOF
 Patch = dict[str, typing.Any]
 
 
-def marked(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
-    """A node with this mark; None takes it away.
+def mark_node(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
+    """Return a node with this mark; None takes it away.
 
     :param unschedulable: cordons, or uncordons; None leaves it as it is
     """

@@ -29,9 +29,9 @@ API = "sriovnetwork.openshift.io/v1"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
-    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else
-    one a node.
+def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
+    """Render the fabric's policies: one for all nodes where the physical functions have the same addresses everywhere,
+    else one a node.
 
     :param members: may be empty; then the intent's own selectors must do
     :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take
@@ -47,15 +47,15 @@ def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[
     groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
     if fabric.select.pci or len(groups) <= 1:
         addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
-        return (_policy(fabric, cluster, addresses, ""),)
+        return (_render_policy(fabric, cluster, addresses, ""),)
     return tuple(
-        _policy(fabric, cluster, tuple(sorted(addresses)), node)
+        _render_policy(fabric, cluster, tuple(sorted(addresses)), node)
         for node, addresses in sorted(members.items())
         if addresses
     )
 
 
-def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], node: str) -> Object:
+def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], node: str) -> Object:
     infiniband = is_infiniband(fabric)
     selector: dict[str, typing.Any] = {}
     if fabric.select.vendor:
@@ -85,9 +85,9 @@ def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], 
     return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
 
 
-def node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all
-    of them would drain at once."""
+def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
+    """Render the SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without
+    maxUnavailable all of them would drain at once."""
     if cluster.node_pool is None:
         return ()
     spec: dict[str, typing.Any] = {
@@ -100,8 +100,8 @@ def node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
     return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
 
 
-def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
+def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Render the SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
     wanted = fabric.network
     fields = {
         "resourceName": fabric.resource_name,

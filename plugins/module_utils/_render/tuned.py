@@ -18,7 +18,7 @@ PRIORITY = 20
 
 
 def data(settings: Settings, parent: str) -> str:
-    """A profile of TuneD.
+    """Return a profile of TuneD.
 
     :param parent: profile that it adds to
     """
@@ -30,8 +30,8 @@ def data(settings: Settings, parent: str) -> str:
     return "\n".join(parts)
 
 
-def tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, parent: str) -> Object:
-    """The one Tuned for all nodes of the intent. [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]
+def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, parent: str) -> Object:
+    """Render the one Tuned for all nodes of the intent. [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]
 
     Nodes are matched by their labels: that reboots none, since nothing of it is an argument of the kernel.
 

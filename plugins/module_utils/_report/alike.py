@@ -15,12 +15,12 @@ from .._model.intent import Intent
 from .._model.load import load
 from .._model.records import Record
 from .._model.text import folded
-from .seen import Seen
+from .inputs import ReportFacts
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
-    """What one or more members of a group have otherwise.
+class GroupDifference:
+    """A difference that one or more members of a group have.
 
     :ivar row: what it is: of nodes a row of stage tuning, of HCAs their firmware or a setting of it
     :ivar what: the same in words
@@ -36,7 +36,7 @@ class Odd:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class ComparedGroup:
     """Nodes, or HCAs, that are held against each other.
 
     :ivar what: nodes or HCAs
@@ -45,7 +45,7 @@ class Group:
     name: str
     what: str
     members: tuple[str, ...]
-    odd: tuple[Odd, ...] = ()
+    odd: tuple[GroupDifference, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,27 +55,27 @@ class Alike:
     :ivar notes: why groups are missing, or nodes in them
     """
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ComparedGroup, ...] = ()
     tuning: tuning.Facts = dataclasses.field(default_factory=tuning.Facts)
     notes: tuple[str, ...] = ()
 
 
-def alike(records: typing.Mapping[str, Record], facts: Seen) -> Alike:
+def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     """:param records: of this run, by stage"""
     notes: list[str] = []
     tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
     firmware: typing.Optional[platform.Facts] = _facts(
         "platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes
     )
-    of_nodes = tuple(_of_nodes(tunings))
+    of_nodes = tuple(_compare_nodes(tunings))
     known = {member for group in of_nodes for member in group.members}
     missing = [name for name in tunings.tunings if name not in known]
     if missing:
         notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
-    of_hcas: tuple[Group, ...] = ()
+    of_hcas: tuple[ComparedGroup, ...] = ()
     if firmware is not None:
         try:
-            of_hcas = tuple(_of_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
+            of_hcas = tuple(_compare_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
         except RdmaError as error:
             notes.append(
                 "The intent of stage platform can't be read, so it is unknown which HCAs are held against each other:"
@@ -85,7 +85,7 @@ def alike(records: typing.Mapping[str, Record], facts: Seen) -> Alike:
 
 
 def _facts(
-    stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: Seen, notes: list[str]
+    stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: ReportFacts, notes: list[str]
 ) -> typing.Any:
     """None, and a note, where there are none: without them nobody is like another."""
     record = records.get(stage)
@@ -101,10 +101,10 @@ def _facts(
         return None
 
 
-def _of_nodes(facts: tuning.Facts) -> typing.Iterator[Group]:
-    for group in tuning.groups(facts):
+def _compare_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
+    for group in tuning.make_groups(facts):
         odd = (
-            Odd(
+            GroupDifference(
                 one.nodes,
                 one.row.name,
                 one.row.what,
@@ -113,17 +113,19 @@ def _of_nodes(facts: tuning.Facts) -> typing.Iterator[Group]:
             )
             for one in group.odd
         )
-        yield Group(group.kind, "nodes", group.nodes, tuple(odd))
+        yield ComparedGroup(group.kind, "nodes", group.nodes, tuple(odd))
 
 
-def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[Group]:
-    for group in platform.groups(intent, facts):
+def _compare_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[ComparedGroup]:
+    for group in platform.make_groups(intent, facts):
         found: dict[typing.Any, list[str]] = {}
         for (node, hca), odd in group.odd.items():
             for one in odd:
                 found.setdefault(one, []).append(f"{node} {hca}")
         odds = (
-            Odd(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}")
+            GroupDifference(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}")
             for one, members in found.items()
         )
-        yield Group(f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds))
+        yield ComparedGroup(
+            f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds)
+        )

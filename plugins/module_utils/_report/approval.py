@@ -10,7 +10,7 @@ import typing
 from .._model.disruption import DisruptionPlan, NodePlan
 from .._model.text import folded
 from .exhibits import Undrawable, plan
-from .plans import called, fates, label, turns
+from .plans import describe_action, describe_turns, group_fates, label
 from .text import one_line
 from .verdict import Report
 
@@ -20,7 +20,7 @@ _MOST_CHANGES = 100
 
 
 def plan_text(report: Report) -> str:
-    """What would happen, a line each; of a size that does not grow with the fleet. Empty for a run that is none of
+    """Return the planned changes, a line each; of a size that does not grow with the fleet. Empty for a run outside of
     check mode.
 
     :param report: with the facts of its run
@@ -42,8 +42,8 @@ def _nodes(report: Report) -> typing.Iterator[str]:
     if planned is None:
         yield "What would happen to the nodes is not known: stage network did not come to its plan."
         return
-    yield from (_fate(planned, nodes) for nodes in fates(planned))
-    yield from (f"{label(pool)}: {turns(pool)}" for pool in planned.pools)
+    yield from (_fate(planned, nodes) for nodes in group_fates(planned))
+    yield from (f"{label(pool)}: {describe_turns(pool)}" for pool in planned.pools)
 
 
 def _fate(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
@@ -51,7 +51,7 @@ def _fate(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
     why = f": {'; '.join(first.reasons)}" if first.reasons else ""
     blocked = f"; IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
     return (
-        f"{called(first.action, planned.drains)}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+        f"{describe_action(first.action, planned.drains)}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
         f" ({folded([node.node for node in nodes])}){why}{blocked}"
     )
 

@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.findings import PASS
-from .listing import Group, Step, closing_groups, steps
+from .listing import FindingGroup, NextStep, collect_closing_groups, list_steps
 from .text import one_line
 from .verdict import Report
 
@@ -33,14 +33,14 @@ _LINKED = re.compile(
 
 
 def render_markdown(report: Report) -> str:
-    together, left = steps(closing_groups(report))
+    together, left = list_steps(collect_closing_groups(report))
     # the summary begins with the verdict, which is said already
     summary = report.summary.partition(" - ")[2] or report.summary
     lines = [f"**linerate.rdma: {_text(report.verdict)}** - {_text(summary)}", ""]
     lines += [
         *[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()],
         _counts(report),
-        _stages(report),
+        _describe_stages(report),
     ]
     if together:
         lines += [
@@ -52,7 +52,7 @@ def render_markdown(report: Report) -> str:
     return "\n".join([*lines, *(["", more] if more else [])]) + "\n"
 
 
-def _cause(number: int, same: typing.Sequence[Step]) -> typing.Iterator[str]:
+def _cause(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
     """One remedy in two lines: what the first finding says, and what to do."""
     group = same[0].group
     others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
@@ -61,7 +61,7 @@ def _cause(number: int, same: typing.Sequence[Step]) -> typing.Iterator[str]:
     yield f"   Do: {_text(group.remedy)}"
 
 
-def _measured(group: Group) -> str:
+def _measured(group: FindingGroup) -> str:
     first = group.findings[0]
     if not first.measured and not first.expected:
         return "."
@@ -73,8 +73,8 @@ def _counts(report: Report) -> str:
     return f"- Findings: {number}"
 
 
-def _stages(report: Report) -> str:
-    """How far it came."""
+def _describe_stages(report: Report) -> str:
+    """Describe how far the run came."""
     passed = sum(stage.state == "open" for stage in report.stages)
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]
     words = [f"{passed} passed", *([f"stopped at {', '.join(map(_text, stopped))}"] if stopped else [])]

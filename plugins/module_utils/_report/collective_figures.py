@@ -10,37 +10,37 @@ import typing
 from .._check.collectives.course import GroupFigure
 from .._model.text import folded
 from .markup import Html, element
-from .tables import row, table
+from .tables import render_row, render_table
 
 _WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
 _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Of the floor")
 
 
-def figure(found: typing.Sequence[GroupFigure]) -> Html:
+def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
     """Return the table: the slow ones first, then in their order."""
     ordered = sorted(found, key=lambda item: not item.slow)
-    return table(
+    return render_table(
         "Collectives that are proven",
         "bus bandwidth in GB/s; the line across is the floor",
         _HEADS,
-        list(map(_row, ordered)),
+        list(map(_render_row, ordered)),
     )
 
 
-def _row(item: GroupFigure) -> Html:
+def _render_row(item: GroupFigure) -> Html:
     part = f"{100 * item.bus_gbs / item.floor_gbs:.0f} %" if item.floor_gbs else None
-    return row(
+    return render_row(
         item.collective,
         item.kind,
         folded(item.nodes, 4),
-        picture(item) if item.sizes else None,
+        render_picture(item) if item.sizes else None,
         f"{item.bus_gbs:.1f}",
         None if item.floor_gbs is None else f"{item.floor_gbs:.1f}",
         element("span", f"? {part}, too slow", class_="said unknown") if item.slow else part,
     )
 
 
-def picture(item: GroupFigure) -> Html:
+def render_picture(item: GroupFigure) -> Html:
     """Draw the bus bandwidth by size of the message from 0 up, with the floor across and a dot on the figure that
     counts."""
     high = max(item.bus_gbs, item.floor_gbs or 0.0, *(value for _size, value in item.sizes)) or 1.0

@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from .._check.compare.advice import Advice
 from .._check.compare.check import Compared
-from .._check.compare.scaling import Row
+from .._check.compare.scaling import ScalingRow
 from .markup import Html, element, join
-from .tables import row, table
+from .tables import render_row, render_table
 
 
-def figure(item: Compared) -> Html:
+def render_figure(item: Compared) -> Html:
     """In the order of the number of nodes, the slowest network first."""
     measure = item.measure
     single = (
-        [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")]
+        [render_row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")]
         if measure.single_node is not None
         else []
     )
     ordered = sorted(item.rows, key=lambda found: (found.nodes, found.of_best))
-    return table(
+    return render_table(
         measure.name,
         f"{measure.better} is better",
         ("Network", "Kind", "Nodes", measure.unit, "Speed-up", "Scaling efficiency", "Of the best", "Alarm"),
-        [*single, *map(_row, ordered)],
-        element("ul", *map(_advice, item.advice), class_="marked") if item.advice else None,
+        [*single, *map(_render_row, ordered)],
+        element("ul", *map(_render_advice, item.advice), class_="marked") if item.advice else None,
     )
 
 
-def _row(found: Row) -> Html:
-    return row(
+def _render_row(found: ScalingRow) -> Html:
+    return render_row(
         found.network,
         found.kind.replace("_", " "),
         str(found.nodes),
@@ -47,5 +47,5 @@ def _row(found: Row) -> Html:
     )
 
 
-def _advice(advice: Advice) -> Html:
+def _render_advice(advice: Advice) -> Html:
     return element("li", element("b", advice.text), f" {advice.reason} ", element("span", advice.figures))

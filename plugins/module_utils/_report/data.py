@@ -10,7 +10,7 @@ import typing
 from .._check.ids import address_of
 from .._model.findings import PASS
 from .._model.load import to_data
-from .._model.records import Record, passes
+from .._model.records import Record, count_passes
 from .._model.redact import redact
 from .alike import alike
 from .verdict import Report, StageReport, UsedWaiver
@@ -73,7 +73,7 @@ def _stage(stage: StageReport) -> dict[str, typing.Any]:
 
 
 def record_path(stage: str) -> str:
-    """Where the record of a stage is, seen from the report: all findings are there, also each pass."""
+    """Return the path of a stage's record, relative to the report: all findings are there, also each pass."""
     return f"stages/{stage}.jsonl"
 
 
@@ -91,7 +91,7 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> dict[str, typ
         "seconds": seconds,
         "closed_by": record.closed_by,
         "changes": list(record.changes),
-        "passes": passes(record.judged),
+        "passes": count_passes(record.judged),
         "findings": findings,
         "record": record_path(record.stage),
     }

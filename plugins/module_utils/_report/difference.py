@@ -49,7 +49,7 @@ _MOST_UNREAD = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """One thing that is not as it was.
 
     :ivar node: name of a node, ``cluster``, or ``stage <name>`` for what a stage found
@@ -64,7 +64,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """What a run left.
+    """The results of a run.
 
     :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of KINDS, and topologies
     :ivar records: of this run only, by stage
@@ -75,10 +75,10 @@ class Snapshot:
     records: typing.Mapping[str, Record]
 
 
-def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
-    """What changed from one run to the other: the intent, versions, nodes, what they show, cables, gates and findings.
-    Times and runs are no change."""
-    found: list[Difference] = []
+def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+    """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
+    findings. Times and runs are no change."""
+    found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
         found += _data(
@@ -87,31 +87,33 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
     sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
     for node in dict.fromkeys((*before.start.nodes, *after.start.nodes)):
         if all(node in side for side in sides):
-            of_node = list(itertools.islice(_of_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
+            of_node = list(itertools.islice(_compare_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
             found += of_node[:MOST_OF_NODE]
             if len(of_node) > MOST_OF_NODE:
-                found.append(Difference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
+                found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
             found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
-    found += _cables(before, after)
-    return found + record_differences(before.records, after.records)
+    found += _compare_cables(before, after)
+    return found + find_record_differences(before.records, after.records)
 
 
-def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[Difference]:
+def find_record_differences(
+    before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
+) -> list[RunDifference]:
     """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
     known by check and subject."""
-    found: list[Difference] = []
+    found: list[RunDifference] = []
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
         found += _changed(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
-        first, second = _by_subject(one), _by_subject(other)
+        first, second = _group_by_subject(one), _group_by_subject(other)
         for key in {**first, **second}:
             found += _changed(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
     return found
 
 
-def show(found: typing.Sequence[Difference]) -> list[str]:
+def show(found: typing.Sequence[RunDifference]) -> list[str]:
     """As lines for a terminal."""
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
@@ -119,11 +121,11 @@ def show(found: typing.Sequence[Difference]) -> list[str]:
     return lines
 
 
-def _of_node(
+def _compare_node(
     node: str,
     before: typing.Mapping[str, typing.Mapping[str, Data]],
     after: typing.Mapping[str, typing.Mapping[str, Data]],
-) -> typing.Iterator[Difference]:
+) -> typing.Iterator[RunDifference]:
     for kind, word in KINDS.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
         if (
@@ -138,19 +140,19 @@ def _of_node(
                 node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
             )
         elif one["error"] or other["error"]:
-            yield from _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
+            yield from _compare_words(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
             yield from _data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
-    """What differs in plain data, as deep as both have the same form."""
+def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
+    """Return the differences in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             if key not in IGNORED:
                 yield from _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
         return
-    first, second = _by_name(before), _by_name(after)
+    first, second = _group_by_name(before), _group_by_name(after)
     if first is not None and second is not None and (first or second):
         for name in dict.fromkeys((*first, *second)):
             if name in first and name in second:
@@ -164,8 +166,8 @@ def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> 
         yield from _changed(node, _words(path), _text(before), _text(after))
 
 
-def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """A list of things by their names; None when it is no such list, or two have one name."""
+def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
+    """Return a list of things by their names; None when it is no such list, or two have one name."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
     for keys in _NAMES:
@@ -175,13 +177,13 @@ def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     return None if data else {}
 
 
-def _cables(before: Snapshot, after: Snapshot) -> list[Difference]:
+def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
     with nothing."""
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):
-        return _unlike("fabric", "topology", first.state, second.state)
-    found = [*_unlike("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
+        return _compare_words("fabric", "topology", first.state, second.state)
+    found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
     named = {**second.names, **first.names}
     count = collections.Counter(named.values())
     for guid in sorted(first.names.keys() & second.names.keys()):
@@ -205,7 +207,7 @@ _End = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class _Cables:
-    """What all nodes of a run see of the cables.
+    """The cables that all nodes of a run see.
 
     :ivar seen: whether any of them saw a topology
     :ivar unread: why others did not
@@ -249,10 +251,10 @@ class _Cables:
         return cls(seen, tuple(unread), names, links)
 
 
-def _unlike(node: str, what: str, before: str, after: str) -> list[Difference]:
-    """What is not known in both runs is not compared, and so not the same."""
+def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
+    """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
-        return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
+        return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _changed(node, what, before, after)
 
 
@@ -268,7 +270,7 @@ def _text(data: typing.Any) -> str:
     return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
-def _by_subject(record: typing.Optional[Record]) -> dict[str, str]:
+def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for item in record.judged if record else ():
         found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))
@@ -280,9 +282,9 @@ def _status(item: Judged) -> str:
     return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
 
 
-def _changed(node: str, what: str, before: str, after: str) -> list[Difference]:
+def _changed(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     return (
         []
         if before == after
-        else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+        else [RunDifference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
     )

@@ -10,7 +10,7 @@ import typing
 from .._model.facts import RunStart
 from .._model.load import to_data
 from .._model.redact import redact
-from .difference import Difference
+from .difference import RunDifference
 from .markup import document, element
 from .style import STYLE
 
@@ -20,7 +20,7 @@ DIFFERENCE_SCHEMA = 1
 _MOST_ROWS = 5000
 
 
-def difference_json(before: RunStart, after: RunStart, found: typing.Sequence[Difference]) -> str:
+def difference_json(before: RunStart, after: RunStart, found: typing.Sequence[RunDifference]) -> str:
     runs = {
         name: {"run": start.run, "started": start.started} for name, start in (("before", before), ("after", after))
     }
@@ -28,7 +28,7 @@ def difference_json(before: RunStart, after: RunStart, found: typing.Sequence[Di
     return json.dumps(redact(data), indent=1, sort_keys=True) + "\n"
 
 
-def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[Difference]) -> str:
+def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[RunDifference]) -> str:
     title = (
         f"linerate.rdma: {len(found)} difference{'' if len(found) == 1 else 's'}"
         if found

@@ -10,7 +10,7 @@ import typing
 
 from .markup import Html, element
 from .text import one_line
-from .topology import Drawing, Edge, Item
+from .topology import Drawing, Edge, TierItem
 
 _WIDTH = 1100
 _ROW = 118
@@ -22,15 +22,15 @@ _LETTER = 5.8
 _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
-def figure(shown: Drawing) -> Html:
-    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing
-    has the reason instead."""
+def render_figure(shown: Drawing) -> Html:
+    """Render the drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a
+    drawing has the reason instead."""
     if shown.why_not:
         caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
         return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
-    places = _places(shown)
-    boxes = [_box(item, *places[item.key]) for row in shown.rows for item in row]
-    lines = [_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]
+    places = _collect_places(shown)
+    boxes = [_render_box(item, *places[item.key]) for row in shown.rows for item in row]
+    lines = [_render_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]
     marked = [item for row in shown.rows for item in row if item.marks]
     height = _ROW * (len(shown.rows) - 1) + _BOX + 24
     title = f"{shown.name}: switches above, nodes below"
@@ -45,7 +45,7 @@ def figure(shown: Drawing) -> Html:
             element("span", f"{shown.words}; {len(marked)} marked"),
         ),
         element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
-        element("ul", *map(_entry, _legend(marked)), class_="legend"),
+        element("ul", *map(_render_entry, _legend(marked)), class_="legend"),
         (
             element(
                 "ul",
@@ -59,7 +59,7 @@ def figure(shown: Drawing) -> Html:
     )
 
 
-def _places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
+def _collect_places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
     """Of each item: the middle of its box, its upper edge, its width."""
     result = {}
     for number, row in enumerate(shown.rows):
@@ -69,7 +69,7 @@ def _places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
     return result
 
 
-def _box(item: Item, middle: float, top: float, width: float) -> Html:
+def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html:
     tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
     words = "\n".join((item.name, *item.marks))
     sign = (
@@ -86,7 +86,7 @@ def _box(item: Item, middle: float, top: float, width: float) -> Html:
             height=_SQUARE,
             class_="hca bad" if bad else "hca",
         )
-        for (_rail, bad), x in zip(item.rails, _ends(item, middle, width))
+        for (_rail, bad), x in zip(item.rails, _place_ends(item, middle, width))
     ]
     return element(
         "g",
@@ -107,12 +107,12 @@ def _box(item: Item, middle: float, top: float, width: float) -> Html:
     )
 
 
-def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, float, float]]) -> Html:
+def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, float, float]]) -> Html:
     x1, y1, width = places[edge.below]
     x2, y2, _width = places[edge.above]
     if edge.rail is not None:
         below = next(item for row in shown.rows for item in row if item.key == edge.below)
-        x1 = next((x for (rail, _bad), x in zip(below.rails, _ends(below, x1, width)) if rail == edge.rail), x1)
+        x1 = next((x for (rail, _bad), x in zip(below.rails, _place_ends(below, x1, width)) if rail == edge.rail), x1)
     words = f"{edge.links} link{'' if edge.links == 1 else 's'}" + (
         f", rail {edge.rail}" if edge.rail is not None else ""
     )
@@ -121,8 +121,8 @@ def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, f
     return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
 
 
-def _ends(item: Item, middle: float, width: float) -> list[float]:
-    """Where the HCAs of a node stand, from left to right."""
+def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
+    """Return the positions of the HCAs of a node, from left to right."""
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
 
@@ -133,14 +133,14 @@ def _fitting(name: str, width: float) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
-def _legend(marked: typing.Sequence[Item]) -> typing.Iterator[tuple[str, str, str]]:
+def _legend(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
     if marked:
         yield "fail", "\u2715", "accused by a finding; dashed red: its links"
     yield "hca", "\u25aa", "HCA, one for each rail"
     yield "", "", "dashed box: a group that nothing is said about"
 
 
-def _entry(entry: tuple[str, str, str]) -> Html:
+def _render_entry(entry: tuple[str, str, str]) -> Html:
     name, sign, text = entry
     return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
 

@@ -20,8 +20,8 @@ from .._check.collectives.course import GroupFigure
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
+from .._check.fleet.hca_locations import collect_places, find_topology, number_by_leaf
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._check.fleet.places import by_leaf, places, topology_of
 from .._check.operators import check as operators
 from .._check.platform import check as platform
 from .._check.reachability import check as reachability
@@ -36,10 +36,10 @@ from .._model.load import load
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
-from .link_errors import ErrorHistory, history
-from .matrix import Cell, Matrix, by_number
-from .seen import Seen
-from .trends import Trend, trends
+from .inputs import ReportFacts
+from .link_errors import ErrorHistory, collect_history
+from .matrix import Cell, Matrix, group_by_number
+from .trends import Trend, list_trends
 from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
@@ -50,7 +50,7 @@ class Undrawable(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Chart:
+class FabricChart:
     """An InfiniBand fabric as stage fabric saw it: who is on it, and where.
 
     :ivar places: by node and HCA
@@ -68,11 +68,11 @@ class Chart:
         }
 
 
-Charts = typing.Mapping[str, Chart]
+Charts = typing.Mapping[str, FabricChart]
 
 
-def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
-    """The InfiniBand fabrics that have a topology, by name.
+def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
+    """Return the InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
@@ -83,15 +83,17 @@ def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
     intent, seen = loaded
     result = {}
     for wanted in intent.fabrics:
-        membership = _membership(wanted, seen)
-        topology = topology_of(membership, seen.topologies)[0] if is_infiniband(wanted) else None
+        membership = _find_membership(wanted, seen)
+        topology = find_topology(membership, seen.topologies)[0] if is_infiniband(wanted) else None
         if topology is not None:
-            result[wanted.name] = Chart(wanted.name, membership, topology, places(membership, seen.topologies))
+            result[wanted.name] = FabricChart(
+                wanted.name, membership, topology, collect_places(membership, seen.topologies)
+            )
     return result
 
 
-def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> tuple[Membership, ...]:
-    """Who is on each fabric; nobody where stage fabric did not look.
+def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known: Charts) -> tuple[Membership, ...]:
+    """Return the members of each fabric; empty where stage fabric did not run.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
@@ -99,7 +101,7 @@ def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> 
     loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
     return (
         tuple(
-            known[wanted.name].membership if wanted.name in known else _membership(wanted, loaded[1])
+            known[wanted.name].membership if wanted.name in known else _find_membership(wanted, loaded[1])
             for wanted in loaded[0].fabrics
         )
         if loaded
@@ -107,8 +109,8 @@ def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> 
     )
 
 
-def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
-    """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
+def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
+    """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -116,11 +118,11 @@ def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
         return ()
     draw, parts = _MATRICES[record.stage]
     loaded = _load(record, facts, parts)
-    return tuple(draw(*loaded, _by_subject(record.judged), known)) if loaded is not None else ()
+    return tuple(draw(*loaded, _group_by_subject(record.judged), known)) if loaded is not None else ()
 
 
 def _load(
-    record: typing.Optional[Record], facts: Seen, parts: typing.Sequence[str]
+    record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
     """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
     role failed.
@@ -135,8 +137,8 @@ def _load(
         raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
 
 
-def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
-    """What stage network planned before it acted; None when it did not come so far.
+def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
+    """Return the plan of stage network; None when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -144,8 +146,8 @@ def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
-    """What stage compare compared; nothing when it did not come so far.
+def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
+    """Return the comparisons of stage compare; empty when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -153,16 +155,16 @@ def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
     return compare.compared(*loaded) if loaded is not None else ()
 
 
-def collective_figures(record: typing.Optional[Record], facts: Seen) -> tuple[GroupFigure, ...]:
+def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
     """Return what stage collectives has proven, group by group; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
     loaded = _load(record, facts, ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies"))
-    return collectives.figures_of(*loaded) if loaded is not None else ()
+    return collectives.list_figures(*loaded) if loaded is not None else ()
 
 
-def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
+def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
     """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
 
     :raises Undrawable: its facts do not load
@@ -170,7 +172,7 @@ def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[tuple[
     return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
-def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
+def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
     """Bandwidth over the kept runs, and how many of these there are.
 
     :raises Undrawable: its facts do not load
@@ -179,15 +181,15 @@ def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
     if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
         return (), 0
     intent, kept = loaded[0], loaded[1].earlier
-    links = held(record, facts)
-    measured = bandwidth.sound(
+    links = read_held(record, facts)
+    measured = bandwidth.keep_valid_results(
         intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING
     )
-    return trends(measured, kept), len(kept.runs)
+    return list_trends(measured, kept), len(kept.runs)
 
 
-def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
-    """What the links counted since the kept runs; None where the stage did not come so far.
+def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
+    """Return the errors of the links since the kept runs; None where the stage did not come so far.
 
     :param record: of stage fabric
     :raises Undrawable: its facts do not load
@@ -195,12 +197,14 @@ def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typ
     loaded = _load(record, facts, ("topologies",)) if earlier.readings else None
     if loaded is None:
         return None
-    return history(record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier)
+    return collect_history(
+        record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier
+    )
 
 
-def fleet(records: typing.Mapping[str, Record], facts: Seen) -> dict[str, str]:
-    """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares
-    shows here."""
+def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -> dict[str, str]:
+    """Return the versions on the cluster, as far as the records show: each with how many have it. A fleet of two
+    firmwares shows here."""
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
@@ -219,15 +223,15 @@ def fleet(records: typing.Mapping[str, Record], facts: Seen) -> dict[str, str]:
     return result
 
 
-def _membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
+def _find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
     subnets = {
         name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None
     }
-    return by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
+    return number_by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
 
 
-def _by_subject(judged: typing.Iterable[Judged]) -> Judgements:
+def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
     result: dict[str, list[Judged]] = {}
     for item in judged:
         result.setdefault(item.finding.subject, []).append(item)
@@ -246,11 +250,13 @@ def _level(judged: typing.Sequence[Judged], otherwise: str) -> str:
     return "pass" if labels else otherwise
 
 
-def _cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
+def _make_cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
     return Cell(level, value, "\n".join(word for word in words if word), 1, int(level in ("fail", "unknown")))
 
 
-def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts) -> typing.Iterator[Matrix]:
+def _list_bandwidth_matrices(
+    intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts
+) -> typing.Iterator[Matrix]:
     if facts.bandwidth is None:
         return
     for wanted in intent.fabrics:
@@ -263,14 +269,14 @@ def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, kn
             cells = {}
             for (client, server), measured in pairs.items():
                 found = [item for pair in measured for item in judged.get(subject_of(wanted, pair), ())]
-                cells[client, server] = _bandwidth_cell(measured, found)
+                cells[client, server] = _make_bandwidth_cell(measured, found)
                 if wanted.bandwidth.directions == "at_once":
                     cells[server, client] = cells[client, server]
             leaves = known[wanted.name].leaves(rail) if wanted.name in known and rail is not None else {}
-            yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _names(cells, facts.nodes), cells, leaves)
+            yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _list_names(cells, facts.nodes), cells, leaves)
 
 
-def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
+def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
     """A suspect is measured again: the cell shows its worst, and is as bad as all that was said of it."""
     words = [f"{measured[0].client} \u2192 {measured[0].server}"]
     for pair in measured:
@@ -299,7 +305,7 @@ def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequen
         for item in judged
         if item.finding.check in ("bandwidth.floor", "bandwidth.fleet")
     )
-    return _cell(
+    return _make_cell(
         _level(judged, "seen"),
         min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None),
         *words,
@@ -312,28 +318,30 @@ def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
     return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
 
 
-def _of_reachability(
+def _list_reachability_matrices(
     intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts
 ) -> typing.Iterator[Matrix]:
     for wanted in intent.fabrics:
         if not is_infiniband(wanted):
             continue
-        membership = _membership(wanted, facts)
-        where = places(membership, {})
+        membership = _find_membership(wanted, facts)
+        where = collect_places(membership, {})
         rails: dict[int, dict[tuple[str, str], Cell]] = collections.defaultdict(dict)
         for client, server, ping in _pings(membership, facts, where):
             ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
             found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
-            rails[client.rail][client.node, server.node] = _reachability_cell(ends, ping, found)
+            rails[client.rail][client.node, server.node] = _make_reachability_cell(ends, ping, found)
         for rail, cells in sorted(rails.items()):
             leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
-            yield Matrix(_title(wanted, rail), "loss", "%", False, _names(cells, tuple(facts.nodes)), cells, leaves)
+            yield Matrix(
+                _title(wanted, rail), "loss", "%", False, _list_names(cells, tuple(facts.nodes)), cells, leaves
+            )
 
 
 def _pings(
     membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
 ) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
-    """What was planned between the ports of a fabric, with what came of it."""
+    """Return the planned pings between the ports of a fabric, with their results."""
     servers = {
         (member.rail, member.port.lid): where[name, member.hca.name]
         for name, members in membership.members.items()
@@ -358,13 +366,13 @@ def _pings(
                         )
 
 
-def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
+def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
     if ping is None or ping.error is not None or not ping.sent:
-        return _cell(
+        return _make_cell(
             _level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}"
         )
     loss = 100.0 * ping.lost / ping.sent
-    return _cell(
+    return _make_cell(
         _level(judged, "fail" if loss else "pass"),
         loss,
         ends,
@@ -372,15 +380,15 @@ def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Se
     )
 
 
-def _names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """All nodes that take part, also those that nobody could ask."""
-    return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=by_number))
+def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
+    """Return all nodes that take part, also those that nobody could ask."""
+    return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=group_by_number))
 
 
 #: stage: (what draws its matrices, the parts of its facts that this takes)
 _MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[str, ...]]] = {
-    "reachability": (_of_reachability, ("nodes", "subnets", "plan", "pings")),
-    "bandwidth": (_of_bandwidth, ("nodes", "bandwidth")),
+    "reachability": (_list_reachability_matrices, ("nodes", "subnets", "plan", "pings")),
+    "bandwidth": (_list_bandwidth_matrices, ("nodes", "bandwidth")),
 }
 
 

@@ -9,7 +9,7 @@ import statistics
 import typing
 
 from .markup import Html, element
-from .matrix import MOST_SLOW_NODES, Cell, Matrix, NodeRow, fold, median, number, rows_of_nodes
+from .matrix import MOST_SLOW_NODES, Cell, Matrix, NodeRow, compute_median, fold, list_rows_of_nodes, number
 
 # a sign for each level, so that nobody needs the colours
 _SIGNS = {"fail": "\u2715", "unknown": "?", "waived": "w", "seen": "", "pass": ""}
@@ -17,8 +17,8 @@ _SIGNS = {"fail": "\u2715", "unknown": "?", "waived": "w", "seen": "", "pass": "
 _SHADES = ((0.98, "best"), (0.95, "near"), (0.0, "less"))
 
 
-def figure(whole: Matrix) -> Html:
-    """The matrix, folded when it is large, with its legend and the nodes that stand out."""
+def render_figure(whole: Matrix) -> Html:
+    """Render the matrix, folded when it is large, with its legend and the nodes that stand out."""
     shown = fold(whole)
     wrong = sum(cell.wrong for cell in whole.cells.values())
     words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
@@ -29,14 +29,14 @@ def figure(whole: Matrix) -> Html:
     parts = (
         element(
             "div",
-            _grid(shown),
+            _render_grid(shown),
             class_="scroll",
             tabindex=0,
             role="region",
             aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers",
         ),
-        _legend(shown),
-        _slow_nodes(whole) if shown.folded else None,
+        _render_legend(shown),
+        _render_slow_nodes(whole) if shown.folded else None,
     )
     if is_well(whole):
         # nothing in it that a reader must see, and its figures are in the words
@@ -47,19 +47,19 @@ def figure(whole: Matrix) -> Html:
 
 
 def is_well(whole: Matrix) -> bool:
-    """Whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    """Return whether each direction has passed. One that is waived, or has no finding of its own, has not."""
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 
 def _span(whole: Matrix) -> str:
-    """The figures of all directions, where a middle and a best say something."""
+    """Return the figures of all directions, where a middle and a best say something."""
     values = [cell.value for cell in whole.cells.values() if cell.value is not None]
     if not whole.more_is_better or not values:
         return ""
     return f"; lowest {number(min(values))}, median {number(statistics.median(values))}, best {number(max(values))}"
 
 
-def _grid(shown: Matrix) -> Html:
+def _render_grid(shown: Matrix) -> Html:
     # the middle of a row or a column tells a slow node at a glance; of groups it would be one of their worst
     with_middle = not shown.folded
     top = [element("th", element("span", "client \u2193 server \u2192"), class_="corner", scope="col")]
@@ -67,10 +67,14 @@ def _grid(shown: Matrix) -> Html:
     best = shown.best
     rows = []
     for client in shown.names:
-        cells = [_cell(shown.cells.get((client, server)), best, shown, same=client == server) for server in shown.names]
+        cells = [
+            _make_cell(shown.cells.get((client, server)), best, shown, same=client == server) for server in shown.names
+        ]
         head = element("th", element("span", client, title=_group(shown, client)), scope="row")
         middle = (
-            median(cell for (name, _server), cell in shown.cells.items() if name == client) if with_middle else None
+            compute_median(cell for (name, _server), cell in shown.cells.items() if name == client)
+            if with_middle
+            else None
         )
         rows.append(
             element("tr", head, *cells, element("td", number(middle), class_="middle") if with_middle else None)
@@ -79,25 +83,26 @@ def _grid(shown: Matrix) -> Html:
     if with_middle:
         top.append(element("th", element("span", "median"), scope="col"))
         middles = (
-            median(cell for (_client, name), cell in shown.cells.items() if name == server) for server in shown.names
+            compute_median(cell for (_client, name), cell in shown.cells.items() if name == server)
+            for server in shown.names
         )
         foot = element(
             "tfoot",
             element(
                 "tr",
                 element("th", element("span", "median"), scope="row"),
-                *[_middle(value) for value in middles],
+                *[_render_middle(value) for value in middles],
                 element("td"),
             ),
         )
     return element("table", element("thead", element("tr", *top)), element("tbody", *rows), foot, class_="grid")
 
 
-def _middle(value: typing.Optional[float]) -> Html:
+def _render_middle(value: typing.Optional[float]) -> Html:
     return element("td", number(value), class_="middle")
 
 
-def _cell(cell: typing.Optional[Cell], best: typing.Optional[float], shown: Matrix, same: bool) -> Html:
+def _make_cell(cell: typing.Optional[Cell], best: typing.Optional[float], shown: Matrix, same: bool) -> Html:
     if cell is None:
         return element("td", class_="self" if same and not shown.folded else None)
     # seen by all in a small matrix, and told by the sign in a large one
@@ -112,7 +117,7 @@ def _shade(cell: Cell, best: typing.Optional[float], more_is_better: bool) -> st
     return next((f"pass {name}" for least, name in _SHADES if share >= least), "pass less")
 
 
-def _legend(shown: Matrix) -> Html:
+def _render_legend(shown: Matrix) -> Html:
     levels = {cell.level for cell in shown.cells.values()}
     entries = []
     if "pass" in levels and shown.more_is_better:
@@ -141,19 +146,19 @@ def _legend(shown: Matrix) -> Html:
     )
 
 
-def _slow_nodes(whole: Matrix) -> Html:
-    rows = rows_of_nodes(whole)
+def _render_slow_nodes(whole: Matrix) -> Html:
+    rows = list_rows_of_nodes(whole)
     names = ("Node", "Leaf", f"Worst, {whole.unit}", "Median as client", "Median as server", "Not proven")
     title = f"The {min(MOST_SLOW_NODES, len(rows))} nodes to look at first, of {len(rows)}"
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
-    body = element("tbody", *[_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
+    body = element("tbody", *[_render_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
     table = element("table", element("caption", title), head, body, class_="numbers")
     return element(
         "div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}"
     )
 
 
-def _slow_node(row: NodeRow) -> Html:
+def _render_slow_node(row: NodeRow) -> Html:
     values = [number(row.worst), number(row.as_client), number(row.as_server)]
     return element(
         "tr",

@@ -15,7 +15,7 @@ import typing
 from xml.etree import ElementTree
 
 from .._model.findings import PASS, Finding, Judged
-from .._model.records import passes
+from .._model.records import count_passes
 from .data import record_path
 from .text import plain
 from .verdict import Report, StageReport
@@ -23,7 +23,7 @@ from .verdict import Report, StageReport
 
 def render_junit(report: Report) -> str:
     properties = {"run": report.run, "verdict": report.verdict, **report.versions}
-    suites = [_suite(stage, properties) for stage in report.stages]
+    suites = [_make_suite(stage, properties) for stage in report.stages]
     attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{report.seconds:.3f}"}
     for name in ("tests", "failures", "errors"):
         attributes[name] = str(sum(int(suite.attrib[name]) for suite in suites))
@@ -32,10 +32,12 @@ def render_junit(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementTree.Element:
+def _make_suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementTree.Element:
     judged = stage.record.judged if stage.record else ()
-    passed = [_passed(stage.name, check, number) for check, number in passes(judged).items()]
-    cases = [*passed, *(_case(stage.name, item) for item in judged if item.finding.status != PASS)] or [_absent(stage)]
+    passed = [_passed(stage.name, check, number) for check, number in count_passes(judged).items()]
+    cases = [*passed, *(_make_case(stage.name, item) for item in judged if item.finding.status != PASS)] or [
+        _absent(stage)
+    ]
     attributes = {
         "name": stage.name,
         "tests": str(len(cases)),
@@ -61,7 +63,7 @@ def _passed(stage: str, check: str, number: int) -> ElementTree.Element:
     return case
 
 
-def _case(stage: str, item: Judged) -> ElementTree.Element:
+def _make_case(stage: str, item: Judged) -> ElementTree.Element:
     finding = item.finding
     case = ElementTree.Element(
         "testcase",
@@ -103,5 +105,5 @@ def _number(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 
 def _text(text: str) -> str:
-    """What XML 1.0 can't hold, not even escaped, is among what ``plain`` makes visible."""
+    """Make control characters visible, among them all that XML 1.0 can't hold, not even escaped."""
     return plain(text)

@@ -11,9 +11,9 @@ import typing
 from .._check.fabric.error_counters import PHYSICAL
 from .._check.fabric.names import Names
 from .._model.fabric import SeenTopology
-from .._model.link_errors import EarlierErrors, End, ErrorReading, growth, reading_of
+from .._model.link_errors import EarlierErrors, End, ErrorReading, collect_readings, compute_growth
 from .markup import Html, element, join
-from .tables import row, table
+from .tables import render_row, render_table
 
 #: links that have a row of their own: those that counted the most
 _MOST_LINKS = 12
@@ -54,17 +54,17 @@ class ErrorHistory:
     unread: tuple[str, ...] = ()
 
 
-def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """What each link of this run counted since the runs before it, by its counters for errors of the link itself, at
-    both ends.
+def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
+    """Return the errors of each link of this run since the runs before it, by its counters for errors of the link
+    itself, at both ends.
 
     :param seen: what this run saw, through whatever ports
     """
-    readings = (*earlier.readings, reading_of(run, seen))
+    readings = (*earlier.readings, collect_readings(run, seen))
     if len(readings) < 2 or not readings[-1].ends:
         return ErrorHistory(unread=earlier.unread)
     links, quiet = [], 0
-    for (first, second), names in _ends(seen).items():
+    for (first, second), names in _place_ends(seen).items():
         steps = tuple(_sum(*pair) for pair in zip(_steps(first, readings), _steps(second, readings)))
         if any(steps):
             links.append(LinkErrors(f"{names.port(*first)} - {names.port(*second)}", steps))
@@ -74,7 +74,7 @@ def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierError
     return ErrorHistory(tuple(links), quiet, len(earlier.readings), earlier.unread)
 
 
-def _ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
+def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
     """Both ends of each link, and the names of a topology that shows it: two ports may see the same fabric."""
     found: dict[tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
@@ -93,7 +93,7 @@ def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
     before: typing.Optional[typing.Mapping[str, int]] = readings[0].ends.get(end)
     for reading in readings[1:]:
         now = reading.ends.get(end)
-        steps.append(None if now is None or before is None else growth(before, now, PHYSICAL.maximum))
+        steps.append(None if now is None or before is None else compute_growth(before, now, PHYSICAL.maximum))
         before = before if now is None else now
     return tuple(steps)
 
@@ -105,8 +105,8 @@ def _sum(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Op
     return None if not known and None in (first, second) else known
 
 
-def figure(found: ErrorHistory) -> Html:
-    """The table with its pictures, folded unless a link has counted errors since the run before."""
+def render_figure(found: ErrorHistory) -> Html:
+    """Render the table with its pictures, folded unless a link has counted errors since the run before."""
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
     note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
@@ -122,7 +122,9 @@ def figure(found: ErrorHistory) -> Html:
         else None
     )
     heads = ("Link", "From run to run", "In all", "Since the run before")
-    shown = table("Errors of links from run to run", note, heads, [*map(_row, found.links[:_MOST_LINKS])], rest, unread)
+    shown = render_table(
+        "Errors of links from run to run", note, heads, [*map(_render_row, found.links[:_MOST_LINKS])], rest, unread
+    )
     if any(link.steps[-1] for link in found.links):
         return shown
     words = "none since the run before" if found.links else "none"
@@ -134,14 +136,14 @@ def figure(found: ErrorHistory) -> Html:
     )
 
 
-def _row(link: LinkErrors) -> Html:
+def _render_row(link: LinkErrors) -> Html:
     last = link.steps[-1]
     said = element("span", f"? {last}", class_="said unknown") if last else "not known" if last is None else "0"
-    return row(join(link.name), picture(link), str(link.total), said)
+    return render_row(join(link.name), render_picture(link), str(link.total), said)
 
 
-def picture(link: LinkErrors) -> Html:
-    """A bar for each step, the highest as high as the picture; a dash where nobody knows."""
+def render_picture(link: LinkErrors) -> Html:
+    """Render a bar for each step, the highest as high as the picture; a dash where nobody knows."""
     most = max(link.total and max(step or 0 for step in link.steps), 1)
     step = (_WIDTH - 2 * _EDGE) / len(link.steps)
     wide = min(step * 0.7, _MOST_BAR)

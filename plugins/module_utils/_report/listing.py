@@ -28,7 +28,7 @@ _SEE = re.compile(r"See (?:the findings? )?([a-z_0-9]+(?:\.[a-z_0-9]+)+)")
 LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
 
 
-class Group(typing.NamedTuple):
+class FindingGroup(typing.NamedTuple):
     """Findings of one check with one cause and one way on."""
 
     label: str
@@ -39,8 +39,9 @@ class Group(typing.NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
-    """What is not a pass, by cause: failures first, and of these the suspects, which name what is behind the others."""
+def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
+    """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
+    behind the others."""
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
         finding = item.finding
@@ -48,64 +49,69 @@ def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
             key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
             found.setdefault(key, []).append(finding)
     result = (
-        Group(name, check, why, remedy, waived, tuple(same))
+        FindingGroup(name, check, why, remedy, waived, tuple(same))
         for (name, check, why, remedy, waived), same in found.items()
     )
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
-    """What closes the gates of the stages that ran, by stage."""
+def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
+    """Return the groups that close the gates of the stages that ran, by stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
-        stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
+        stage.name: make_groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
         for stage in ran
     }
 
 
-def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others
-    folded.
+def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
+    """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
+    others folded.
 
     :param pages: address of what explains a finding, with ``{page}`` for its name
     """
-    for alike in _by_check(found):
-        yield from (_article(group, pages) for group in alike[:MOST_IN_FULL])
+    for alike in _group_by_check(found):
+        yield from (_render_article(group, pages) for group in alike[:MOST_IN_FULL])
         folded = alike[MOST_IN_FULL:]
         if folded:
             title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
-            parts = (*[_article(group, pages) for group in folded[:MOST_GROUPS]], *_more(folded[MOST_GROUPS:]))
+            parts = (
+                *[_render_article(group, pages) for group in folded[:MOST_GROUPS]],
+                *_render_rest(folded[MOST_GROUPS:]),
+            )
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
-def _by_check(found: typing.Iterable[Group]) -> list[list[Group]]:
-    together: dict[tuple[str, str], list[Group]] = {}
+def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
+    together: dict[tuple[str, str], list[FindingGroup]] = {}
     for group in found:
         together.setdefault((group.label, group.check), []).append(group)
     return list(together.values())
 
 
-class Step(typing.NamedTuple):
-    """What a reader is to do for one group.
+class NextStep(typing.NamedTuple):
+    """The next step for one group.
 
     :ivar others: groups of the same check, with other words
     """
 
     stage: str
-    group: Group
-    others: typing.Sequence[Group]
+    group: FindingGroup
+    others: typing.Sequence[FindingGroup]
 
 
-def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list[Step]], list[Step]]:
-    """What closes a gate, by stage: those with one remedy together, and then those that follow from them. Of a check
-    with many causes the first is enough here.
+def list_steps(
+    found: typing.Mapping[str, typing.Sequence[FindingGroup]],
+) -> tuple[list[list[NextStep]], list[NextStep]]:
+    """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
+    them. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes
     the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
     another step of its stage, as to its suspect.
     """
-    by_remedy: dict[str, list[Step]] = {}
-    left: list[Step] = []
+    by_remedy: dict[str, list[NextStep]] = {}
+    left: list[NextStep] = []
     for stage, of_stage in found.items():
         of_this = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in of_this)
@@ -118,42 +124,42 @@ def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list
     return list(by_remedy.values()), left
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
-    """What closes a gate as a numbered list, each entry leading to its stage."""
-    together, left = steps(found)
+def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
+    """Render the steps as a numbered list, each entry leading to its stage."""
+    together, left = list_steps(found)
     return element(
         "div",
         element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"),
-        _consequences(left),
+        _render_consequences(left),
     )
 
 
-def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
-    """What the remedies of the steps of each check say to look at: for each step its checks."""
+def _ways(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
+    """Return the checks that the remedies of each check refer to: for each step its checks."""
     found: dict[str, list[set[str]]] = {}
     for step in steps:
         found.setdefault(step.group.check, []).append(_seen(step))
     return found
 
 
-def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
-    """Whether its remedy is to look at another one of these, which does not lead back."""
+def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
+    """Return whether its remedy refers to another one of these, which does not lead back."""
     own = step.group.check
     return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
-def _seen(step: Step) -> set[str]:
-    """What its remedy says to look at."""
+def _seen(step: NextStep) -> set[str]:
+    """Return the checks that its remedy refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
-def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[Step]:
-    for alike in _by_check(found):
+def _steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
+    for alike in _group_by_check(found):
         shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
-        yield from (Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
+        yield from (NextStep(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
+def _step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
     """One remedy, with what asks for it."""
     return element(
         "li",
@@ -162,26 +168,26 @@ def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
     )
 
 
-def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
+def _asks(step: NextStep, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element(
         "p",
-        _badge(group.label),
+        _render_badge(group.label),
         " ",
         element("a", element("code", group.check), href=f"#{step.stage}"),
         " ",
-        _subjects(group),
+        _render_subjects(group),
     )
-    yield from filter(None, (_measured(group.findings[0]),))
-    yield element("p", group.why, " ", _meaning(group.check, pages))
+    yield from filter(None, (_render_measured(group.findings[0]),))
+    yield element("p", group.why, " ", _render_meaning(group.check, pages))
     if step.others:
         yield element(
             "p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more"
         )
 
 
-def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
-    """What follows from what the steps are about: it was not tried, or a suspect explains it."""
+def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
+    """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
     if not left:
         return None
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
@@ -191,7 +197,7 @@ def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
             "li",
             element("a", element("code", step.group.check), href=f"#{step.stage}"),
             " ",
-            _subjects(step.group),
+            _render_subjects(step.group),
             f": {step.group.why}",
         )
         for step in left
@@ -204,8 +210,8 @@ def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
     )
 
 
-def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
-    """All passes, folded; of each check the first few.
+def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
+    """Render all passes, folded; of each check the first few.
 
     :param record: where each of them is
     """
@@ -216,18 +222,22 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
     if not found:
         return None
     parts = [
-        element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record))
+        element(
+            "section",
+            element("h3", element("code", check), f" {len(items)}"),
+            _render_table(items, MOST_PASSES, record),
+        )
         for check, items in found.items()
     ]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
-def _article(group: Group, pages: str) -> Html:
+def _render_article(group: FindingGroup, pages: str) -> Html:
     first = group.findings[0]
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
-    facts = _measured(first) if len(alike) == 1 else None
+    facts = _render_measured(first) if len(alike) == 1 else None
     waived = element("p", element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
     remedy = element("p", element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
     rest = None
@@ -237,14 +247,14 @@ def _article(group: Group, pages: str) -> Html:
         rest = element(
             "details",
             element("summary", names),
-            _table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
+            _render_table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
             open=is_open,
         )
     return element(
         "article",
-        element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
+        element("h3", _render_badge(group.label), " ", element("code", group.check), " ", _render_subjects(group)),
         facts,
-        element("p", group.why, " ", _meaning(group.check, pages)),
+        element("p", group.why, " ", _render_meaning(group.check, pages)),
         waived,
         remedy,
         rest,
@@ -252,7 +262,7 @@ def _article(group: Group, pages: str) -> Html:
     )
 
 
-def _measured(finding: Finding) -> typing.Optional[Html]:
+def _render_measured(finding: Finding) -> typing.Optional[Html]:
     pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
     return (
         element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs])
@@ -261,13 +271,13 @@ def _measured(finding: Finding) -> typing.Optional[Html]:
     )
 
 
-def _subjects(group: Group) -> Html:
+def _render_subjects(group: FindingGroup) -> Html:
     names = [finding.subject for finding in group.findings]
     more = f" and {len(names) - 1} more" if len(names) > 1 else None
     return element("span", element("bdi", names[0]), more, class_="subject")
 
 
-def _table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
+def _render_table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
     first = findings[0]
     label = f"{first.check}, {first.status}: {first.subject} and {len(findings) - 1} more"
     names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
@@ -298,7 +308,7 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
     )
 
 
-def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
+def _render_rest(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
         yield element(
@@ -306,9 +316,9 @@ def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
         )
 
 
-def _meaning(check: str, pages: str) -> Html:
+def _render_meaning(check: str, pages: str) -> Html:
     return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
 
 
-def _badge(name: str) -> Html:
+def _render_badge(name: str) -> Html:
     return element("span", name, class_=f"badge {name}")

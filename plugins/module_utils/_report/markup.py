@@ -25,7 +25,7 @@ _VOID = {"input", "meta"}
 
 
 def element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
-    """An element; plain text in ``content`` and in attributes becomes harmless.
+    """Render an element; plain text in ``content`` and in attributes becomes harmless.
 
     :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True is an attribute without a value;
         False and None leave it out
@@ -55,8 +55,8 @@ def join(*content: Content) -> Html:
 
 
 def document(title: str, style: str, *body: Content, dark: bool = True) -> str:
-    """A page that needs nothing from outside: nothing may be loaded or run, and no other style may count, whatever a
-    tool's output holds.
+    """Return a page that needs nothing from outside: nothing may be loaded or run, and no other style may count,
+    whatever a tool's output holds.
 
     :param style: a style sheet; it is a constant of the code, and not made harmless
     :param dark: whether it follows a system that is dark

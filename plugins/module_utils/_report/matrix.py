@@ -65,13 +65,13 @@ class Matrix:
         return (max if self.more_is_better else min)(values, default=None)
 
     def worst(self, values: typing.Iterable[float]) -> typing.Optional[float]:
-        """The value of these that accuses most; None of none."""
+        """Return the value of these that accuses most; None of none."""
         return (min if self.more_is_better else max)(values, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeRow:
-    """What all measurements of one node say together; None where there is none."""
+    """The summary of all measurements of one node; None where there is none."""
 
     name: str
     leaf: typing.Optional[str]
@@ -82,7 +82,7 @@ class NodeRow:
     wrong: int
 
 
-def by_number(name: str) -> tuple[tuple[int, int, str], ...]:
+def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key: worker-2 before worker-10."""
     # only the digits of ASCII: isdigit() is true of more than int() reads
     return tuple(
@@ -93,11 +93,11 @@ def by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """The matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or by
-    their order."""
+    """Return the matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or
+    by their order."""
     if len(matrix.names) <= most:
         return matrix
-    group_of = _groups(matrix, most)
+    group_of = _make_groups(matrix, most)
     sizes: dict[str, int] = {}
     for name in matrix.names:
         sizes[group_of[name]] = sizes.get(group_of[name], 0) + 1
@@ -108,7 +108,7 @@ def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
     return dataclasses.replace(matrix, names=tuple(sizes), cells=cells, leaves={}, folded=sizes)
 
 
-def rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
+def list_rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
     """Each node with its worst direction and its medians, the most suspicious first."""
     as_client: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     as_server: dict[str, list[Cell]] = {name: [] for name in matrix.names}
@@ -116,7 +116,7 @@ def rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
         as_client[client].append(cell)
         as_server[server].append(cell)
     rows = [
-        _node_row(matrix, name, as_client[name], as_server[name])
+        _make_node_row(matrix, name, as_client[name], as_server[name])
         for name in matrix.names
         if as_client[name] or as_server[name]
     ]
@@ -124,22 +124,26 @@ def rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
     return tuple(
         sorted(
             rows,
-            key=lambda row: (-row.wrong, sign * (row.worst if row.worst is not None else 0.0), by_number(row.name)),
+            key=lambda row: (
+                -row.wrong,
+                sign * (row.worst if row.worst is not None else 0.0),
+                group_by_number(row.name),
+            ),
         )
     )
 
 
-def median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
+def compute_median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
     values = [cell.value for cell in cells if cell.value is not None]
     return statistics.median(values) if values else None
 
 
 def number(value: typing.Optional[float]) -> str:
-    """A measured value in a few digits; a dash where there is none."""
+    """Return a measured value in a few digits; a dash where there is none."""
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _groups(matrix: Matrix, most: int) -> dict[str, str]:
+def _make_groups(matrix: Matrix, most: int) -> dict[str, str]:
     leaves = {matrix.leaves.get(name) for name in matrix.names}
     if None not in leaves and 2 <= len(leaves) <= most:
         return {name: matrix.leaves[name] for name in matrix.names}
@@ -158,8 +162,8 @@ def _merge(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cell:
     worst = matrix.worst(values.values())
     wrong = sum(cell.wrong for cell in cells)
     words = (
-        f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(median(cells))} {matrix.unit} in the"
-        " middle"
+        f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(compute_median(cells))} {matrix.unit} in"
+        " the middle"
     )
     if worst is not None:
         client, server = next(pair for pair in pairs if values.get(pair) == worst)
@@ -167,15 +171,17 @@ def _merge(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cell:
     return Cell(level, worst, words, len(cells), wrong)
 
 
-def _node_row(matrix: Matrix, name: str, as_client: typing.Sequence[Cell], as_server: typing.Sequence[Cell]) -> NodeRow:
+def _make_node_row(
+    matrix: Matrix, name: str, as_client: typing.Sequence[Cell], as_server: typing.Sequence[Cell]
+) -> NodeRow:
     both = (*as_client, *as_server)
     worst = matrix.worst(cell.value for cell in both if cell.value is not None)
     return NodeRow(
         name,
         matrix.leaves.get(name),
         worst,
-        median(as_client),
-        median(as_server),
+        compute_median(as_client),
+        compute_median(as_server),
         len(both),
         sum(cell.wrong for cell in both),
     )

@@ -35,7 +35,7 @@ class Mentions:
                 self._words = max(self._words, len(words))
 
     def of(self, text: str) -> set[str]:
-        """All names that a text has as a whole."""
+        """Return all names that a text has as a whole."""
         text = text[:_MOST_TEXT]
         words = [match.span() for match in _WORD.finditer(text)]
         found: set[str] = set()
@@ -51,7 +51,7 @@ class Mentions:
 
 
 def _around(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
-    """What is from the first word to the last one, and as much around it as does not touch another word.
+    """Yield the text from the first word to the last one, and as much around it as does not touch another word.
 
     :param before: where the word before it ends, or what would be before the text
     :param behind: where the word behind it starts, or what would be behind the text

@@ -14,7 +14,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.escape import label_names, label_value
-from .exhibits import Undrawable, collective_figures
+from .exhibits import Undrawable, list_collective_figures
 from .text import short
 from .verdict import Report
 
@@ -133,7 +133,7 @@ def _collectives(report: Report) -> Samples:
     """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts
     that load."""
     try:
-        found = collective_figures(report.records.get("collectives"), report.seen)
+        found = list_collective_figures(report.records.get("collectives"), report.seen)
     except (RdmaError, Undrawable):
         return []
     groups: dict[tuple[str, str], list[float]] = {}
@@ -163,8 +163,8 @@ def _finished(report: Report) -> Samples:
 
 
 def _bandwidth(report: Report) -> tuple[Samples, Samples]:
-    """How many pairs were measured, and the figures of each rail; nothing where the stage has no facts that load, of
-    which the page says why."""
+    """Return the number of measured pairs, and the figures of each rail; empty where the stage has no valid facts,
+    which the page explains."""
     if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
         return [], []
     try:

@@ -9,12 +9,12 @@ import re
 import typing
 
 from .._model.text import folded
-from .alike import Group
+from .alike import ComparedGroup
 from .markup import Html, element, join
 from .nodes import Nodes
-from .sheet import Device, Said, Sheet
-from .tables import row, table
-from .tree import SIGNS, picture
+from .sheet import Device, Sheet, Statement
+from .tables import render_row, render_table
+from .tree import SIGNS, render_picture
 
 #: sheets of a page; the first of each kind of trouble, of each group, and in a small fleet all
 MOST_SHEETS = 40
@@ -28,7 +28,7 @@ _HCA_HEADS = ("Port", "Model", "PSID", "Firmware", "NUMA node", "Fabric and rail
 _GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Way to its nearest HCA")
 
 
-def section(nodes: Nodes) -> Html:
+def render_section(nodes: Nodes) -> Html:
     alike = _alike(nodes.sheets)
     drawn = _drawn(nodes, alike)
     anchors = {sheet.node: f"sheet-{number}" for number, sheet in enumerate(drawn, 1)}
@@ -40,11 +40,11 @@ def section(nodes: Nodes) -> Html:
     return element(
         "section",
         element("h2", "nodes"),
-        _groups(nodes.groups, anchors),
+        _make_groups(nodes.groups, anchors),
         element("ul", *[element("li", note) for note in nodes.notes], class_="marked") if nodes.notes else None,
         _in_the_way(alike, anchors),
         element("h3", "Sheets", class_="sheets"),
-        *[_sheet(sheet, anchors[sheet.node]) for sheet in drawn],
+        *[_render_sheet(sheet, anchors[sheet.node]) for sheet in drawn],
         element("p", more, class_="more") if left else None,
         id="nodes",
         class_="card stage",
@@ -55,7 +55,7 @@ Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
-    """Nodes of which the same is said, whatever they are called; what is worst first."""
+    """Return the nodes of which the same is said, whatever they are called; what is worst first."""
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(
@@ -66,8 +66,8 @@ def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
 
 
 def _unnamed(text: str, node: str) -> str:
-    """A text without the name of its node as a whole: node-1 is not in node-10. An expression for each node would be
-    compiled for each."""
+    """Return a text without the name of its node as a whole: node-1 is not in node-10. An expression for each node
+    would be compiled for each."""
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 
@@ -90,7 +90,7 @@ def _drawn(nodes: Nodes, alike: Alike) -> list[Sheet]:
     return sorted(list(chosen.values())[:MOST_SHEETS], key=lambda sheet: sheet.rank)
 
 
-def _groups(groups: typing.Sequence[Group], anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
+def _make_groups(groups: typing.Sequence[ComparedGroup], anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
     if not groups:
         return None
     rows = []
@@ -103,15 +103,16 @@ def _groups(groups: typing.Sequence[Group], anchors: typing.Mapping[str, str]) -
         )
         if not group.odd:
             alone = "nothing to compare it with" if len(group.members) == 1 else "nothing"
-            rows.append(row(group.name, size, alone, None, None, None))
+            rows.append(render_row(group.name, size, alone, None, None, None))
         rows += [
-            row(group.name, size, odd.what, _names(odd.members, anchors), odd.value, odd.others) for odd in group.odd
+            render_row(group.name, size, odd.what, _list_names(odd.members, anchors), odd.value, odd.others)
+            for odd in group.odd
         ]
     note = (
         "held against each other: nodes of one kind by stage tuning, the firmware of HCAs of one model by stage"
         " platform"
     )
-    return table(
+    return render_table(
         "Groups, and the odd ones in them",
         note,
         ("Group", "Members", "What is odd", "On", "There", "On the others"),
@@ -119,7 +120,7 @@ def _groups(groups: typing.Sequence[Group], anchors: typing.Mapping[str, str]) -
     )
 
 
-def _names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]) -> Html:
+def _list_names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]) -> Html:
     parts: list[Html] = []
     for member in members[:12]:
         anchor = anchors.get(member) or anchors.get(member.rpartition(" ")[0])
@@ -135,13 +136,13 @@ def _link(name: str, anchor: typing.Optional[str]) -> Html:
 def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
     rows = []
     for (wrong, unknown, _odd), sheets in alike.items():
-        told = [Said(text, "bad") for text in wrong] + [Said(text, "unknown") for text in unknown]
+        told = [Statement(text, "bad") for text in wrong] + [Statement(text, "unknown") for text in unknown]
         if told:
             more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
             words = [element("li", _said(one)) for one in told[:_MOST_TOLD]] + ([element("li", more)] if more else [])
             rows.append(
-                row(
-                    join(element("b", str(len(sheets))), " ", _names([sheet.node for sheet in sheets], anchors)),
+                render_row(
+                    join(element("b", str(len(sheets))), " ", _list_names([sheet.node for sheet in sheets], anchors)),
                     element("ul", *words),
                 )
             )
@@ -149,7 +150,7 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
         return None
     total = sum(map(len, alike.values()))
     fine = sum(len(sheets) for (wrong, unknown, _odd), sheets in alike.items() if not wrong and not unknown)
-    return table(
+    return render_table(
         "What is in the way, node by node",
         f"nodes of which the same is said are one row; nothing is in the way of {fine} of {total} nodes",
         ("Nodes", "What"),
@@ -157,13 +158,13 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
     )
 
 
-def _sheet(sheet: Sheet, anchor: str) -> Html:
+def _render_sheet(sheet: Sheet, anchor: str) -> Html:
     words = [
         f"{len(texts)} {what}"
         for texts, what in ((sheet.wrong, "in the way"), (sheet.unknown, "unknown"), (sheet.odd, "odd"))
         if texts
     ]
-    drawn = picture(sheet)
+    drawn = render_picture(sheet)
     return element(
         "details",
         element("summary", element("b", element("bdi", sheet.node)), f": {', '.join(words) or 'nothing in the way'}"),
@@ -177,8 +178,8 @@ def _sheet(sheet: Sheet, anchor: str) -> Html:
             if drawn
             else None
         ),
-        _devices("HCAs", _HCA_HEADS, sheet.hcas, sheet.node),
-        _devices("GPUs", _GPU_HEADS, sheet.gpus, sheet.node),
+        _collect_devices("HCAs", _HCA_HEADS, sheet.hcas, sheet.node),
+        _collect_devices("GPUs", _GPU_HEADS, sheet.gpus, sheet.node),
         id=anchor,
         class_="sheet",
         # one alone, or one that has trouble, is what a reader came for
@@ -197,17 +198,17 @@ def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad
     return element(
         "div",
         element("h4", title),
-        element("ul", *[element("li", _said(Said(text, tone))) for text in texts[:_MOST_LISTED]], *more),
+        element("ul", *[element("li", _said(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more),
         class_="marked",
     )
 
 
-def _devices(
+def _collect_devices(
     title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str
 ) -> typing.Optional[Html]:
-    rows = [row(device.name, *map(_said, device.cells)) for device in devices]
-    return table(title, "", heads, rows, of=node) if rows else None
+    rows = [render_row(device.name, *map(_said, device.cells)) for device in devices]
+    return render_table(title, "", heads, rows, of=node) if rows else None
 
 
-def _said(one: Said) -> Html:
+def _said(one: Statement) -> Html:
     return element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}") if one.tone else join(one.text)

@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._check.discover import check as discover
-from .._check.fleet.hcas_of_fabric import candidates, selects
+from .._check.fleet.hcas_of_fabric import find_candidates, selects
 from .._model.errors import RdmaError
 from .._model.findings import PASS, Judged
 from .._model.hca import Hca, NodeHcas, ObservedHcas
@@ -18,11 +18,11 @@ from .._model.load import load
 from .._model.profiles import moves
 from .._model.records import Record
 from .._model.tuning import ObservedTuning
-from .alike import Group, alike
-from .exhibits import Charts, Undrawable, memberships
-from .seen import Seen
-from .sheet import Seen as Shown
-from .sheet import Sheet, sheet
+from .alike import ComparedGroup, alike
+from .exhibits import Charts, Undrawable, list_memberships
+from .inputs import ReportFacts
+from .sheet import Sheet, make_sheet
+from .sheet import SheetInputs as Shown
 
 _WORDS = re.compile(r"[\s,]+")
 Records = typing.Mapping[str, Record]
@@ -35,11 +35,11 @@ class Nodes:
     """:ivar notes: what the sheets and groups leave out, and why"""
 
     sheets: tuple[Sheet, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[ComparedGroup, ...]
     notes: tuple[str, ...] = ()
 
 
-def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes]:
+def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
     """None where stage discover left no facts: then no node is known.
 
     :param records: of this run, by stage
@@ -58,10 +58,10 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
     kinds = {member: group.name for group in found.groups if group.what == "nodes" for member in group.members}
     rails: typing.Mapping[str, Rails] = {}
     try:
-        rails = _rails(records, facts, known)
+        rails = _find_rails(records, facts, known)
     except Undrawable as error:
         notes.append(f"No rail is known: {error}")
-    judged = _by_node(records, seen.nodes)
+    judged = _group_by_node(records, seen.nodes)
     odd = _odd_of(seen.nodes, found.groups)
     missed = ObservedTuning(error="stage tuning has left no facts")
     sheets = []
@@ -72,11 +72,11 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
             hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()
         }
         about = (words, wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
-        sheets.append(sheet(Shown(name, hcas, tunings.get(name, missed), *about)))
+        sheets.append(make_sheet(Shown(name, hcas, tunings.get(name, missed), *about)))
     return Nodes(tuple(sheets), found.groups, tuple(notes))
 
 
-def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dict[str, list[str]]:
+def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group in groups:
         for odd in group.odd:
@@ -89,10 +89,10 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dic
     return found
 
 
-def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, Rails]:
-    """By node."""
+def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
+    """Return the rails by node."""
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for membership in memberships(records.get("fabric"), facts, known):
+    for membership in list_memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():
             for member in members:
                 found.setdefault(node, {}).setdefault(member.hca.name, {})[membership.fabric] = member.rail
@@ -100,8 +100,8 @@ def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, 
 
 
 def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
-    """Names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of a fabric
-    are missing, any that could be one."""
+    """Return the names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of
+    a fabric are missing, any that could be one."""
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
     for fabric in intent.fabrics:
@@ -113,7 +113,7 @@ def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str],
         )
         names = {name for name, found in rails.items() if fabric.name in found}
         if len(names) < fabric.select.hcas_per_node:
-            names |= {hca.name for hca in (*candidates(fabric, value), *mute) if hca.name not in rails}
+            names |= {hca.name for hca in (*find_candidates(fabric, value), *mute) if hca.name not in rails}
         wanted |= names
         moved |= names if moves(fabric) else set()
     return wanted, moved
@@ -123,9 +123,9 @@ def _is_infiniband(hca: Hca) -> bool:
     return hca.pci is not None and hca.pci.device_class == "0207"
 
 
-def _by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
-    """What is no pass, by the nodes that its subject names. A pair accuses all that lies between its ends, so it is
-    about neither."""
+def _group_by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
+    """Return the findings that did not pass, by the nodes that their subjects name. A pair accuses all that lies
+    between its ends, so it is about neither."""
     found: dict[str, list[Judged]] = {}
     for record in records.values():
         for item in record.judged:

@@ -8,14 +8,17 @@ import typing
 
 from .._model.findings import Finding
 from .markup import Html
-from .tables import row, table
+from .tables import render_row, render_table
 
 
-def figure(findings: typing.Sequence[Finding]) -> Html:
+def render_figure(findings: typing.Sequence[Finding]) -> Html:
     """:param findings: of operators.needed, in the order of the table"""
-    return table(
+    return render_table(
         "Operators that are needed",
         "in the order in which they are installed",
         ("Operator", "Needed by", "Seen", "State"),
-        [row(item.subject, item.expected.partition(", for ")[2], item.measured, item.status) for item in findings],
+        [
+            render_row(item.subject, item.expected.partition(", for ")[2], item.measured, item.status)
+            for item in findings
+        ],
     )

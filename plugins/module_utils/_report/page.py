@@ -16,20 +16,28 @@ from .data import record_path
 from .exhibits import (
     Charts,
     Undrawable,
-    charts,
-    collective_figures,
+    collect_charts,
+    collect_versions,
     compared,
-    errors_over_runs,
-    fleet,
-    matrices,
+    list_collective_figures,
+    list_matrices,
     over_runs,
     plan,
+    read_error_history,
 )
-from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
+from .inputs import ReportFacts
+from .listing import (
+    LABELS,
+    MOST_GROUPS,
+    collect_closing_groups,
+    make_groups,
+    render_listing,
+    render_next_steps,
+    render_passes,
+)
 from .markup import Html, document, element, join
-from .seen import Seen
 from .style import STYLE
-from .topology import drawing as drawing_of
+from .topology import make_drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver
 
 _OF_CLUSTER = {
@@ -54,18 +62,18 @@ _STATE_WORDS = {
 def render_html(report: Report) -> str:
     seen = report.seen
     known = _charts(report, seen)
-    sheets = _nodes(report, seen, known)
+    sheets = _render_nodes(report, seen, known)
     return document(
         f"linerate.rdma: {report.summary}",
         STYLE,
         element("a", "To the findings", href="#findings", class_="skip"),
-        _header(report, sheets is not None),
-        _main(report, seen, known, sheets),
-        _footer(report, seen),
+        _render_header(report, sheets is not None),
+        _render_main(report, seen, known, sheets),
+        _render_footer(report, seen),
     )
 
 
-def _header(report: Report, with_nodes: bool) -> Html:
+def _render_header(report: Report, with_nodes: bool) -> Html:
     tone = "bad" if not report.success else "neutral" if report.check_mode else "waived" if report.waived else "good"
     # the summary starts with the verdict, which the heading says already
     summary = report.summary.partition(" - ")[2] or report.summary
@@ -74,15 +82,15 @@ def _header(report: Report, with_nodes: bool) -> Html:
         element("p", "linerate.rdma", class_="brand"),
         element("h1", report.verdict),
         element("p", summary, class_="summary"),
-        _not_passed(report),
-        _about(report),
+        _render_not_passed(report),
+        _describe_scope(report),
         _strip(report, with_nodes),
         class_=tone,
     )
 
 
-def _not_passed(report: Report) -> typing.Optional[Html]:
-    """What a green verdict leaves to read: where warnings are, and what is waived."""
+def _render_not_passed(report: Report) -> typing.Optional[Html]:
+    """Render what a green verdict leaves to read: warnings and waivers."""
     if not report.success:
         return None
     warned = [
@@ -96,8 +104,8 @@ def _not_passed(report: Report) -> typing.Optional[Html]:
     return element("p", lead, *[part for link in links for part in (link, " ")], class_="more") if links else None
 
 
-def _about(report: Report) -> Html:
-    """What the verdict is about: a reader of an archive asks that first."""
+def _describe_scope(report: Report) -> Html:
+    """Render the subject of the verdict: a reader of an archive asks that first."""
     return element(
         "dl",
         *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()],
@@ -106,7 +114,7 @@ def _about(report: Report) -> Html:
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
-    """All stages on one line, and the nodes; each leads to its section."""
+    """Render all stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
         words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))
@@ -122,29 +130,29 @@ def _outcome(stage: StageReport) -> str:
     return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
-def _charts(report: Report, seen: Seen) -> Charts:
+def _charts(report: Report, seen: ReportFacts) -> Charts:
     try:
-        return charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
+        return collect_charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
     except Undrawable:
         # its own section says so
         return {}
 
 
-def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Html]) -> Html:
+def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typing.Optional[Html]) -> Html:
     return element(
         "main",
-        _attention(report),
-        _since(report),
-        _not_proven(report),
-        _changes(report),
+        _render_attention(report),
+        _render_since(report),
+        _render_not_proven(report),
+        _render_changes(report),
         _filter(report),
-        *[_stage(stage, report, seen, known) for stage in report.stages],
+        *[_render_stage(stage, report, seen, known) for stage in report.stages],
         sheets,
         id="findings",
     )
 
 
-def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
+def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Optional[Html]:
     """Sheets of the nodes, as far as this run has looked at any."""
     try:
         found = nodes.nodes(report.records, seen, known)
@@ -152,7 +160,7 @@ def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
         return element(
             "section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage"
         )
-    return node_page.section(found) if found is not None else None
+    return node_page.render_section(found) if found is not None else None
 
 
 def _filter(report: Report) -> Html:
@@ -173,15 +181,15 @@ def _filter(report: Report) -> Html:
     return element("fieldset", element("legend", "Findings shown"), *boxes, class_="filter")
 
 
-def _attention(report: Report) -> typing.Optional[Html]:
-    found = closing_groups(report)
+def _render_attention(report: Report) -> typing.Optional[Html]:
+    found = collect_closing_groups(report)
     if not any(found.values()):
         return None
-    return element("section", element("h2", "What to do next"), next_steps(found, report.pages), class_="card")
+    return element("section", element("h2", "What to do next"), render_next_steps(found, report.pages), class_="card")
 
 
-def _since(report: Report) -> typing.Optional[Html]:
-    """What is not as the run before left it: mostly the first question to whatever is wrong now."""
+def _render_since(report: Report) -> typing.Optional[Html]:
+    """Render the changes since the run before: mostly the first question about any failure."""
     since = report.since
     if since is None:
         return None
@@ -218,7 +226,7 @@ def _since(report: Report) -> typing.Optional[Html]:
     )
 
 
-def _not_proven(report: Report) -> typing.Optional[Html]:
+def _render_not_proven(report: Report) -> typing.Optional[Html]:
     """Waivers, check mode, and stages that did not run: what a reader must not take this run for."""
     lines = []
     if report.check_mode:
@@ -234,7 +242,7 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
     lines += [element("li", element("b", ", ".join(names)), f": {note}") for note, names in noted.items() if note]
     if not lines and not report.waivers:
         return None
-    waivers = element("ul", *map(_waiver, report.waivers), class_="waivers") if report.waivers else None
+    waivers = element("ul", *map(_render_waiver, report.waivers), class_="waivers") if report.waivers else None
     return element(
         "section",
         element("h2", "What this run does not prove"),
@@ -252,7 +260,7 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
     )
 
 
-def _waiver(used: UsedWaiver) -> Html:
+def _render_waiver(used: UsedWaiver) -> Html:
     on = None if used.waiver.subject == "*" else join(" on ", element("bdi", used.waiver.subject))
     reason = element("p", used.waiver.reason, class_="reason")
     selector = element("p", element("code", used.waiver.check), on)
@@ -280,7 +288,7 @@ def _unused(used: UsedWaiver) -> str:
     )
 
 
-def _changes(report: Report) -> typing.Optional[Html]:
+def _render_changes(report: Report) -> typing.Optional[Html]:
     if not report.changes:
         return None
     title = "What would be changed" if report.check_mode else "What this run changed"
@@ -300,7 +308,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
     return element("section", element("h2", title), *parts, class_="card")
 
 
-def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Html:
+def _render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element(
@@ -310,56 +318,56 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
     # pictures first where all is well; else the words that say what is not
     parts = (
-        element("div", *_figures(stage, report, seen, known), class_="figures"),
-        join(*listing(groups(record.judged), report.pages)),
+        element("div", *_render_figures(stage, report, seen, known), class_="figures"),
+        join(*render_listing(make_groups(record.judged), report.pages)),
     )
     return element(
         "section",
         title,
         *(reversed(parts) if stage.state == CLOSED else parts),
-        passed(record.judged, record_path(record.stage)),
-        _record(record),
-        _facts(record),
+        render_passes(record.judged, record_path(record.stage)),
+        _render_record(record),
+        _render_facts(record),
         id=stage.name,
         class_=f"card stage {stage.state}",
     )
 
 
-def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> typing.Iterator[Html]:
+def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> typing.Iterator[Html]:
     if stage.record is None:
         return
     if stage.name == "operators":
         needed = [item.finding for item in stage.record.judged if item.finding.check == "operators.needed"]
-        yield from [operators.figure(needed)] if needed else []
+        yield from [operators.render_figure(needed)] if needed else []
     if stage.name == "fabric":
         judged = [item for other in report.stages if other.record for item in other.record.judged]
-        yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
+        yield from (drawing.render_figure(drawing_of(chart, judged)) for chart in known.values())
     try:
-        counted = errors_over_runs(stage.record, seen, report.errors) if stage.name == "fabric" else None
-        yield from [link_errors.figure(counted)] if counted is not None and counted.runs else []
+        counted = read_error_history(stage.record, seen, report.errors) if stage.name == "fabric" else None
+        yield from [link_errors.render_figure(counted)] if counted is not None and counted.runs else []
         planned = plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
-            yield plans.figure(planned)
+            yield plans.render_figure(planned)
         # what is wrong before what is well
-        yield from map(grid.figure, sorted(matrices(stage.record, seen, known), key=grid.is_well))
+        yield from map(grid.render_figure, sorted(list_matrices(stage.record, seen, known), key=grid.is_well))
         if stage.name == "bandwidth":
             found, runs = over_runs(stage.record, seen)
-            yield from [over_time.figure(found, runs)] if found else []
-        proven = collective_figures(stage.record, seen) if stage.name == "collectives" else ()
-        yield from [collectives.figure(proven)] if proven else []
-        yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
+            yield from [over_time.render_figure(found, runs)] if found else []
+        proven = list_collective_figures(stage.record, seen) if stage.name == "collectives" else ()
+        yield from [collectives.render_figure(proven)] if proven else []
+        yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
 
 
-def _record(record: Record) -> Html:
-    """Where all findings of the stage lie."""
+def _render_record(record: Record) -> Html:
+    """Render the link to all findings of the stage."""
     path = record_path(record.stage)
     return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
 
 
-def _facts(record: Record) -> typing.Optional[Html]:
-    """How many facts the stage was judged by, and where they lie."""
+def _render_facts(record: Record) -> typing.Optional[Html]:
+    """Render the number of facts by which the stage was judged, and their folder."""
     if not record.facts:
         return None
     items = []
@@ -372,7 +380,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
     return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
 
 
-def _footer(report: Report, seen: Seen) -> Html:
+def _render_footer(report: Report, seen: ReportFacts) -> Html:
     records = [stage.record for stage in report.stages if stage.record]
     rows = [
         ("Run", report.run or "unknown"),
@@ -380,7 +388,7 @@ def _footer(report: Report, seen: Seen) -> Html:
         ("Report written", report.created),
         ("All stages together", f"{report.seconds:.1f} s"),
         *report.versions.items(),
-        *fleet({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
+        *collect_versions({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
     files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom", "report.md")]
     return element(

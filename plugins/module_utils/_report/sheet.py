@@ -12,9 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.discover.check import trouble
-from .._check.fleet.line_rates import pcie_of
-from .._check.tuning.rows import why_unread
+from .._check.discover.ports import find_trouble
+from .._check.fleet.line_rates import find_pcie
+from .._check.tuning.rows import explain_why_unread
 from .._model.findings import Judged
 from .._model.hca import Hca, ObservedHcas, Port
 from .._model.tuning import NodeTuning, ObservedTuning
@@ -34,7 +34,7 @@ _MOST_BRIDGES = 64
 MOST_GPUS = 256
 
 
-class Said(typing.NamedTuple):
+class Statement(typing.NamedTuple):
     """A few words, and whether they tell of harm, or that nobody knows."""
 
     text: str
@@ -42,7 +42,7 @@ class Said(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Item:
+class SheetItem:
     """One thing on PCI.
 
     :ivar name: what a reader calls it
@@ -52,12 +52,12 @@ class Item:
 
     kind: Kind
     name: str
-    said: tuple[Said, ...] = ()
-    below: tuple[Item, ...] = ()
+    said: tuple[Statement, ...] = ()
+    below: tuple[SheetItem, ...] = ()
 
     @property
     def tone(self) -> Tone:
-        return worst(self.said)
+        return find_worst(self.said)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Block:
     """
 
     name: str
-    cpus: Said
-    items: tuple[Item, ...]
+    cpus: Statement
+    items: tuple[SheetItem, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Device:
     """
 
     name: str
-    cells: tuple[Said, ...]
+    cells: tuple[Statement, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,13 +106,13 @@ class Sheet:
 
     @property
     def rank(self) -> int:
-        """What a reader must see first has the least."""
+        """Return the rank; the most important one has the least."""
         return 0 if self.wrong else 1 if self.unknown else 2 if self.odd else 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """What a sheet is made of.
+class SheetInputs:
+    """The input of a sheet.
 
     :ivar rails: fabric and rail of each HCA of which they are known, by its name
     :ivar wanted: names of the HCAs that the intent may mean
@@ -131,13 +131,13 @@ class Seen:
     odd: tuple[str, ...] = ()
 
 
-def worst(said: typing.Iterable[Said]) -> Tone:
+def find_worst(said: typing.Iterable[Statement]) -> Tone:
     tones = {one.tone for one in said}
     return "bad" if "bad" in tones else "unknown" if "unknown" in tones else ""
 
 
-def sheet(seen: Seen) -> Sheet:
-    """What is known of a node is never more than its facts: what they do not say is unknown, and so is all of a node
+def make_sheet(seen: SheetInputs) -> Sheet:
+    """Build the sheet of a node from its facts alone: what they do not contain is unknown, and so is all of a node
     without facts."""
     findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
     wrong = [
@@ -195,7 +195,7 @@ def _marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
 class _Tree:
     """The functions of a node by what is above them."""
 
-    def __init__(self, seen: Seen, hcas: typing.Sequence[Hca]) -> None:
+    def __init__(self, seen: SheetInputs, hcas: typing.Sequence[Hca]) -> None:
         self.seen, self.hcas = seen, hcas
         self.rows = seen.tuning.value if seen.tuning.error is None and seen.tuning.value is not None else None
         # without a fact each row is unread, and each answer unknown; the sheet says once why
@@ -218,7 +218,7 @@ class _Tree:
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
     def _why(self, row: str) -> typing.Optional[str]:
-        return why_unread(self.known, row) if self.rows is not None else None
+        return explain_why_unread(self.known, row) if self.rows is not None else None
 
     def _between(self, card: str, hca: str) -> tuple[str, ...]:
         if card not in self.ways or hca not in self.ways:
@@ -227,7 +227,7 @@ class _Tree:
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
-        """What is known of no single thing in the picture."""
+        """Return the statements about no single thing in the picture."""
         why = self._why("gpus") or self._why("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
@@ -243,22 +243,22 @@ class _Tree:
             yield f"ACS on the way between GPUs and HCAs: {self._why('acs')}", "unknown"
 
     def blocks(self) -> tuple[Block, ...]:
-        found: dict[str, list[Item]] = {}
-        leaves: dict[tuple[str, str], list[tuple[tuple[str, ...], Item]]] = {}
+        found: dict[str, list[SheetItem]] = {}
+        leaves: dict[tuple[str, str], list[tuple[tuple[str, ...], SheetItem]]] = {}
         for number, name, item in [*map(self._gpu, self.cards), *map(self._hca, self.hcas)]:
             way = self.ways.get(name)
             found.setdefault(number, [])
             if way is None:
                 place = (
-                    Said("way on PCI unknown", "unknown")
+                    Statement("way on PCI unknown", "unknown")
                     if name in self.cards or name in self.wanted
-                    else Said("way on PCI not asked")
+                    else Statement("way on PCI not asked")
                 )
                 found[number].append(dataclasses.replace(item, said=(*item.said, place)))
             else:
                 leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
         for (number, root), items in sorted(leaves.items()):
-            found[number].append(Item("root", f"host bridge {root or UNKNOWN}", (), self._below(items)))
+            found[number].append(SheetItem("root", f"host bridge {root or UNKNOWN}", (), self._below(items)))
         for number in self.cpus:
             found.setdefault(number, [])
         return tuple(
@@ -266,9 +266,9 @@ class _Tree:
             for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
         )
 
-    def _below(self, items: typing.Sequence[tuple[tuple[str, ...], Item]]) -> tuple[Item, ...]:
+    def _below(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
         """Functions by the first bridge of what is left of their ways, in the order of their addresses."""
-        by_bridge: dict[str, list[tuple[tuple[str, ...], Item]]] = {}
+        by_bridge: dict[str, list[tuple[tuple[str, ...], SheetItem]]] = {}
         ends = [item for bridges, item in items if not bridges]
         for bridges, item in items:
             if bridges:
@@ -276,42 +276,42 @@ class _Tree:
         return (
             *ends,
             *(
-                Item("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest))
+                SheetItem("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest))
                 for bridge, rest in sorted(by_bridge.items())
             ),
         )
 
-    def _acs(self, bridge: str) -> tuple[Said, ...]:
+    def _acs(self, bridge: str) -> tuple[Statement, ...]:
         if self.acs.get(bridge) == "redirect":
-            return (Said("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
+            return (Statement("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
         if self.acs.get(bridge) == "direct":
-            return (Said("ACS direct"),)
-        return (Said("ACS unknown", "unknown"),) if bridge in self.between else ()
+            return (Statement("ACS direct"),)
+        return (Statement("ACS unknown", "unknown"),) if bridge in self.between else ()
 
-    def _gpu(self, card: str) -> tuple[str, str, Item]:
-        said = [Said(self.models[card]), self._lanes(card), self._path(card)]
-        return self._numa_of_gpu(card), card, Item("gpu", f"GPU {card}", tuple(said))
+    def _gpu(self, card: str) -> tuple[str, str, SheetItem]:
+        said = [Statement(self.models[card]), self._lanes(card), self._path(card)]
+        return self._numa_of_gpu(card), card, SheetItem("gpu", f"GPU {card}", tuple(said))
 
-    def _lanes(self, card: str) -> Said:
+    def _lanes(self, card: str) -> Statement:
         lanes = self.lanes.get(card)
         if lanes is None:
-            return Said("lanes of its link unknown", "unknown")
-        return Said("all lanes" if lanes == "full" else f"link {lanes}", "" if lanes == "full" else "bad")
+            return Statement("lanes of its link unknown", "unknown")
+        return Statement("all lanes" if lanes == "full" else f"link {lanes}", "" if lanes == "full" else "bad")
 
-    def _path(self, card: str) -> Said:
+    def _path(self, card: str) -> Statement:
         if card not in self.nearest:
             no_hca = (
                 self._why("gpu_nic_path") is None and self.rows is not None and not self.known.rows.get("gpu_nic_path")
             )
             return (
-                Said("no HCA with an RDMA device beside it")
+                Statement("no HCA with an RDMA device beside it")
                 if no_hca
-                else Said("way to the nearest HCA unknown", "unknown")
+                else Statement("way to the nearest HCA unknown", "unknown")
             )
         hca, far = self.nearest[card]
         if far == _ACROSS:
-            return Said(f"way to its nearest HCA {hca} crosses the sockets ({far})", "bad")
-        return Said(
+            return Statement(f"way to its nearest HCA {hca} crosses the sockets ({far})", "bad")
+        return Statement(
             f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown",
             "" if far in pci_path.DISTANCES else "unknown",
         )
@@ -320,24 +320,29 @@ class _Tree:
         return tuple(
             Device(
                 card,
-                (Said(self.models[card]), _or_unknown(self._numa_of_gpu(card)), self._lanes(card), self._path(card)),
+                (
+                    Statement(self.models[card]),
+                    _or_unknown(self._numa_of_gpu(card)),
+                    self._lanes(card),
+                    self._path(card),
+                ),
             )
             for card in self.cards
         )
 
-    def _hca(self, hca: Hca) -> tuple[str, str, Item]:
+    def _hca(self, hca: Hca) -> tuple[str, str, SheetItem]:
         said = [*(self._state(hca, port) for port in hca.all_ports), *self._link(hca)]
         if hca.name in self.seen.wanted and not hca.all_ports:
-            said.insert(0, Said("no port shown", "unknown"))
+            said.insert(0, Statement("no port shown", "unknown"))
         rail = self.seen.rails.get(hca.name)
         words = rail or ("rail unknown" if hca.name in self.seen.wanted else "on no fabric of the intent")
         return (
             self._numa_of_hca(hca),
             hca.name,
-            Item(
+            SheetItem(
                 "hca",
                 f"HCA {hca.name}",
-                (Said(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said),
+                (Statement(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said),
             ),
         )
 
@@ -353,78 +358,81 @@ class _Tree:
             return numa
         return next(iter(self.cpus)) if len(self.cpus) == 1 and self._why("numa_cpus") is None else UNKNOWN
 
-    def _of_cpus(self, number: str) -> Said:
+    def _of_cpus(self, number: str) -> Statement:
         known = self.cpus.get(number)
-        return Said(f"CPUs {known}") if known else Said("CPUs unknown", "unknown")
+        return Statement(f"CPUs {known}") if known else Statement("CPUs unknown", "unknown")
 
-    def _toned(self, hca: Hca, said: Said) -> Said:
-        """What the intent does not ask for is in nobody's way."""
-        return said if hca.name in self.seen.wanted else Said(said.text)
+    def _toned(self, hca: Hca, said: Statement) -> Statement:
+        """Remove the tone of an HCA that the intent does not use."""
+        return said if hca.name in self.seen.wanted else Statement(said.text)
 
-    def _state(self, hca: Hca, port: Port) -> Said:
+    def _state(self, hca: Hca, port: Port) -> Statement:
         if port.link_layer == "InfiniBand":
-            wrong = trouble(port)
+            wrong = find_trouble(port)
             if wrong is not None:
                 return self._toned(
-                    hca, Said(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")
+                    hca, Statement(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")
                 )
         elif port.state is None:
-            return self._toned(hca, Said(f"port {port.number} state unknown", "unknown"))
+            return self._toned(hca, Statement(f"port {port.number} state unknown", "unknown"))
         elif port.state != "ACTIVE":
             down = f"port {port.number} {port.state}, {port.physical_state or 'link unread'}"
-            return Said(down) if hca.name in self.seen.moved else self._toned(hca, Said(down, "bad"))
+            return Statement(down) if hca.name in self.seen.moved else self._toned(hca, Statement(down, "bad"))
         if port.rate_gbps is None:
-            return self._toned(hca, Said(f"port {port.number} ACTIVE, rate unknown", "unknown"))
-        return Said(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
+            return self._toned(hca, Statement(f"port {port.number} ACTIVE, rate unknown", "unknown"))
+        return Statement(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
 
-    def _link(self, hca: Hca) -> typing.Iterator[Said]:
+    def _link(self, hca: Hca) -> typing.Iterator[Statement]:
         """Of the PCIe link; a device of a hypervisor has none."""
         if hca.pci is None or hca.pci.driver == "virtio-pci":
             return
         link = hca.pci.link
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
-            yield self._toned(hca, Said("PCIe link unknown", "unknown"))
+            yield self._toned(hca, Statement("PCIe link unknown", "unknown"))
             return
-        pcie, now = pcie_of(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
+        pcie, now = find_pcie(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
         card = f"{link.max_speed:g} GT/s x{link.max_width}"
         if pcie.trained_down:
-            yield self._toned(hca, Said(f"{now}, below what card ({card}) and slot can", "bad"))
+            yield self._toned(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))
         elif link.current_speed < link.max_speed or link.current_width < link.max_width:
-            yield self._toned(hca, Said(f"{now}, all that its slot gives; the card can {card}", "bad"))
+            yield self._toned(hca, Statement(f"{now}, all that its slot gives; the card can {card}", "bad"))
         else:
-            yield Said(now)
+            yield Statement(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """A row for each port, and one for an HCA without."""
+        """Return a row for each port, and one for an HCA without."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted
             rail = self.seen.rails.get(hca.name)
             of_card = (
-                Said(hca.hca_type or (f"{hca.pci.vendor}:{hca.pci.device}" if hca.pci else UNKNOWN)),
+                Statement(hca.hca_type or (f"{hca.pci.vendor}:{hca.pci.device}" if hca.pci else UNKNOWN)),
                 _or_unknown(hca.board),
                 _or_unknown(hca.firmware),
                 _or_unknown(self._numa_of_hca(hca)),
-                Said(rail) if rail else Said(UNKNOWN, "unknown") if wanted else Said("none"),
+                Statement(rail) if rail else Statement(UNKNOWN, "unknown") if wanted else Statement("none"),
             )
-            link = next(self._link(hca), Said("no link"))
-            link = Said(f"{hca.pci.address if hca.pci else 'no PCI function'}: {link.text}", link.tone)
+            link = next(self._link(hca), Statement("no link"))
+            link = Statement(f"{hca.pci.address if hca.pci else 'no PCI function'}: {link.text}", link.tone)
             for port in hca.all_ports:
                 lid = (
-                    Said(UNKNOWN, "unknown")
+                    Statement(UNKNOWN, "unknown")
                     if f"ports/{port.number}/lid" in hca.unread
-                    else Said(str(port.lid or "none"))
+                    else Statement(str(port.lid or "none"))
                 )
                 found.append(Device(f"{hca.name} port {port.number}", (*of_card, self._state(hca, port), lid, link)))
             if not hca.all_ports:
                 found.append(
-                    Device(hca.name, (*of_card, self._toned(hca, Said("no port shown", "unknown")), Said("none"), link))
+                    Device(
+                        hca.name,
+                        (*of_card, self._toned(hca, Statement("no port shown", "unknown")), Statement("none"), link),
+                    )
                 )
         return tuple(found)
 
 
-def _or_unknown(text: typing.Optional[str]) -> Said:
-    return Said(text) if text and text != UNKNOWN else Said(UNKNOWN, "unknown")
+def _or_unknown(text: typing.Optional[str]) -> Statement:
+    return Statement(text) if text and text != UNKNOWN else Statement(UNKNOWN, "unknown")
 
 
 def _way(value: str) -> typing.Optional[pci_path.Path]:

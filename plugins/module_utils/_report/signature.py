@@ -15,7 +15,7 @@ import typing
 
 from .._check.bandwidth import check as bandwidth
 from .._check.collectives.course import GroupFigure
-from .exhibits import Undrawable, collective_figures, fleet, held
+from .exhibits import Undrawable, collect_versions, list_collective_figures, read_held
 from .markup import Html, document, element
 from .verdict import Report, UsedWaiver
 
@@ -66,8 +66,8 @@ code{font:8.5pt/1.3 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;over
 
 
 @dataclasses.dataclass(frozen=True)
-class Evidence:
-    """What is signed, beside the report itself.
+class SignedEvidence:
+    """The signed evidence, beside the report itself.
 
     :ivar archive: name of the file
     :ivar sha256: its checksum
@@ -101,23 +101,23 @@ class Figures(typing.NamedTuple):
     floors: tuple[float, ...]
 
 
-def render_signature(report: Report, evidence: Evidence) -> str:
-    """The sheet as an HTML page that needs nothing from outside."""
+def render_signature(report: Report, evidence: SignedEvidence) -> str:
+    """Render the sheet as an HTML page that needs nothing from outside."""
     return document(
         f"Acceptance of run {report.run}",
         _STYLE,
         element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
         element(
             "main",
-            *_verdict(report),
+            *_render_verdict(report),
             _who(report, evidence),
-            *_figures(report),
-            *_collectives(report),
-            *_waivers(report),
-            *_versions(report),
-            *_sums(evidence),
+            *_render_figures(report),
+            *_render_collectives(report),
+            *_render_waivers(report),
+            *_read_versions(report),
+            *_render_sums(evidence),
         ),
-        _fields(evidence),
+        _render_fields(evidence),
         dark=False,
     )
 
@@ -126,13 +126,13 @@ def figures(report: Report) -> tuple[Figures, ...]:
     """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says
     why."""
     try:
-        loaded = held(report.records.get("bandwidth"), report.seen)
+        loaded = read_held(report.records.get("bandwidth"), report.seen)
     except Undrawable:
         return ()
     if loaded is None:
         return ()
     intent, seen = loaded
-    known = bandwidth.floors(intent, seen)
+    known = bandwidth.compute_floors(intent, seen)
     result = []
     for fabric in intent.fabrics:
         pairs = [pair for pair in (seen.bandwidth.pairs if seen.bandwidth else ()) if pair.fabric == fabric.name]
@@ -141,7 +141,7 @@ def figures(report: Report) -> tuple[Figures, ...]:
     return tuple(result)
 
 
-def _verdict(report: Report) -> typing.Iterator[Html]:
+def _render_verdict(report: Report) -> typing.Iterator[Html]:
     tone = "bad" if not report.green else "waived" if report.waived else "good"
     yield element("h1", report.verdict, class_=tone)
     yield element("p", _short(report.summary.partition(" - ")[2] or report.summary))
@@ -149,7 +149,7 @@ def _verdict(report: Report) -> typing.Iterator[Html]:
         yield element("p", element("b", "This run proves no network to be in order; there is nothing to accept yet."))
 
 
-def _who(report: Report, evidence: Evidence) -> Html:
+def _who(report: Report, evidence: SignedEvidence) -> Html:
     records = report.records.values()
     begun, ended = (
         min((record.started for record in records), default=""),
@@ -164,7 +164,7 @@ def _who(report: Report, evidence: Evidence) -> Html:
         ("Measured", _time(begun, ended)),
         ("Stages proven", f"{stages} of {len(report.asked)}"),
     ]
-    return element("dl", *[_row(name, value) for name, value in rows])
+    return element("dl", *[_render_row(name, value) for name, value in rows])
 
 
 def _time(begun: str, ended: str) -> str:
@@ -175,19 +175,19 @@ def _time(begun: str, ended: str) -> str:
     return f"{begun[:16].replace('T', ' ')} to {until} UTC"
 
 
-def _row(name: str, value: str) -> Html:
+def _render_row(name: str, value: str) -> Html:
     return element(
         "div", element("dt", name), element("dd", _short(value, _MOST_IN_COLUMN), class_=None if value else "blank")
     )
 
 
-def _figures(report: Report) -> typing.Iterator[Html]:
+def _render_figures(report: Report) -> typing.Iterator[Html]:
     yield element("h2", "Bandwidth between pods, Gb/s")
     found = figures(report)
     if not any(item.figures for item in found):
         yield element("p", "No pair has a figure in this run.")
         return
-    rows = [_figure(item) for item in found[:MOST_FABRICS]]
+    rows = [_render_figure(item) for item in found[:MOST_FABRICS]]
     head = element(
         "tr",
         *[
@@ -200,7 +200,7 @@ def _figures(report: Report) -> typing.Iterator[Html]:
         yield element("p", f"and {len(found) - MOST_FABRICS} more fabrics, all of them in report.html", class_="more")
 
 
-def _figure(item: Figures) -> Html:
+def _render_figure(item: Figures) -> Html:
     values = [_gbps(of(item.figures)) for of in (min, statistics.median, max)] if item.figures else ["-"] * 3
     floor = "not known" if not item.floors else _gbps(min(item.floors))
     if item.floors and min(item.floors) != max(item.floors):
@@ -209,11 +209,11 @@ def _figure(item: Figures) -> Html:
     return element("tr", element("th", _short(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
 
 
-def _collectives(report: Report) -> typing.Iterator[Html]:
+def _render_collectives(report: Report) -> typing.Iterator[Html]:
     """Return the proven figures of each step of each collective; nothing where none was asked for, or none is
     proven."""
     try:
-        found = collective_figures(report.records.get("collectives"), report.seen)
+        found = list_collective_figures(report.records.get("collectives"), report.seen)
     except Undrawable:
         return
     groups: dict[tuple[str, str], list[GroupFigure]] = {}
@@ -244,14 +244,16 @@ def _gbps(value: float) -> str:
     return f"{value:.1f}"
 
 
-def _waivers(report: Report) -> typing.Iterator[Html]:
+def _render_waivers(report: Report) -> typing.Iterator[Html]:
     used = sorted((item for item in report.waivers if item.covered), key=lambda item: -len(item.covered))
     yield element("h2", f"Not proven, and waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
     if not used:
         yield element("p", "Nothing is waived.")
         return
     head = element("tr", *[element("th", name, scope="col") for name in ("Check", "Reason", "Findings")])
-    yield element("table", element("thead", head), element("tbody", *map(_waiver, used[:MOST_WAIVERS])), class_="text")
+    yield element(
+        "table", element("thead", head), element("tbody", *map(_render_waiver, used[:MOST_WAIVERS])), class_="text"
+    )
     if len(used) > MOST_WAIVERS:
         count = sum(len(item.covered) for item in used[MOST_WAIVERS:])
         yield element(
@@ -261,7 +263,7 @@ def _waivers(report: Report) -> typing.Iterator[Html]:
         )
 
 
-def _waiver(used: UsedWaiver) -> Html:
+def _render_waiver(used: UsedWaiver) -> Html:
     name = used.waiver.check if used.waiver.subject == "*" else f"{used.waiver.check} on {used.waiver.subject}"
     return element(
         "tr",
@@ -271,13 +273,13 @@ def _waiver(used: UsedWaiver) -> Html:
     )
 
 
-def _versions(report: Report) -> typing.Iterator[Html]:
+def _read_versions(report: Report) -> typing.Iterator[Html]:
     yield element("h2", "Versions")
-    rows = [*report.versions.items(), *fleet(report.records, report.seen).items()]
-    yield element("dl", *[_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
+    rows = [*report.versions.items(), *collect_versions(report.records, report.seen).items()]
+    yield element("dl", *[_render_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
 
 
-def _sums(evidence: Evidence) -> typing.Iterator[Html]:
+def _render_sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
     yield element("h2", "Checksums (SHA-256)")
     yield element("p", "Intent: ", element("code", evidence.intent))
     name = _short(evidence.archive, _MOST_IN_COLUMN)
@@ -291,7 +293,7 @@ def _sums(evidence: Evidence) -> typing.Iterator[Html]:
     )
 
 
-def _fields(evidence: Evidence) -> Html:
+def _render_fields(evidence: SignedEvidence) -> Html:
     fields = [
         element(
             "div",

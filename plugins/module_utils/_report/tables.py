@@ -14,7 +14,7 @@ NONE = "\u2013"
 _MOST_ROWS = 40
 
 
-def table(
+def render_table(
     title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content, of: str = ""
 ) -> Html:
     """:param rows: ``row``s; what is too many is counted
@@ -45,6 +45,6 @@ def table(
     )
 
 
-def row(first: Content, *cells: Content) -> Html:
-    """A row; the first cell is its heading."""
+def render_row(first: Content, *cells: Content) -> Html:
+    """Render a row; the first cell is its heading."""
     return element("tr", element("th", first, scope="row"), *[element("td", cell or NONE) for cell in cells])

@@ -7,16 +7,16 @@ from __future__ import annotations
 import typing
 
 from .._model.findings import FAIL, SKIPPED, UNKNOWN, Gate
-from .._model.records import counts
+from .._model.records import count_findings
 from .text import one_line
-from .verdict import CHECK_MODE, first_cause
+from .verdict import CHECK_MODE, find_first_cause
 
 COMPLETE = "COMPLETE"
 NOT_COMPLETE = "NOT COMPLETE"
 
 
-def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
-    """What whoever runs after a teardown needs of it. It is never green: that word is for what was measured.
+def make_teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
+    """Return the data of a teardown for whatever runs after it. It is never green: that word is for measured fabrics.
 
     :param run: identity of the teardown's run
     :param changes: how many objects it removed
@@ -24,7 +24,7 @@ def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: s
     """
     verdict = NOT_COMPLETE if not gate.open else CHECK_MODE if check_mode else COMPLETE
     closing = gate.closing()
-    number = counts(gate.judged)
+    number = count_findings(gate.judged)
     shown = (FAIL, UNKNOWN, SKIPPED) if closing else tuple(number)
     words = ", ".join(f"{number[status]} {status}" for status in shown if number[status]) or "nothing was checked"
     more = f" and {len(closing) - 1} more" if len(closing) > 1 else ""
@@ -36,7 +36,7 @@ def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: s
         "counts": number,
         "changes": changes,
         "summary": one_line(f"{verdict} - teardown: {words}{cause}"),
-        "first": first_cause(closing),
+        "first": find_first_cause(closing),
         "plan": "",
         "report": path,
     }

@@ -13,8 +13,8 @@ import typing
 
 from .._model.fabric import FabricNode
 from .._model.findings import Judged
-from .exhibits import Chart
-from .matrix import by_number
+from .exhibits import FabricChart
+from .matrix import group_by_number
 from .mentions import Mentions
 from .verdict import label
 
@@ -39,7 +39,7 @@ _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 
 
 @dataclasses.dataclass(frozen=True)
-class Item:
+class TierItem:
     """Something in a row: a node, a switch, or a group of them that nothing is said about.
 
     :ivar key: what it is in ``Drawing.edges``
@@ -78,14 +78,14 @@ class Drawing:
     """
 
     name: str
-    rows: tuple[tuple[Item, ...], ...]
+    rows: tuple[tuple[TierItem, ...], ...]
     edges: tuple[Edge, ...]
     words: str
     why_not: str = ""
 
 
-def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
-    """The drawing of a fabric, with what the findings accuse.
+def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
+    """Return the drawing of a fabric, with what the findings accuse.
 
     :param judged: of all stages
     """
@@ -100,7 +100,9 @@ def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
     bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
     rows, owner = [], {}
     for _tier, unsorted in sorted(tiers.items(), reverse=True):
-        items, members = _row(graph, sorted(unsorted, key=lambda key: by_number(graph.names[key])), said, bad_hcas)
+        items, members = _row(
+            graph, sorted(unsorted, key=lambda key: group_by_number(graph.names[key])), said, bad_hcas
+        )
         rows.append(items)
         owner.update(members)
     edges: dict[tuple[str, str, typing.Optional[int]], list[bool]] = collections.defaultdict(list)
@@ -114,13 +116,13 @@ def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
     return Drawing(chart.name, tuple(rows), tuple(made), words)
 
 
-def _undrawn(chart: Chart, switches: int, why: str) -> Drawing:
+def _undrawn(chart: FabricChart, switches: int, why: str) -> Drawing:
     words = f"{len(chart.membership.members)} nodes, {switches} switches, {len(chart.topology.links)} links"
     return Drawing(chart.name, (), (), words, f"Not drawn: {why}. All of it is in facts/topologies.")
 
 
 class _Said:
-    """What findings say of names, each of which is sought once in each of them.
+    """The findings about names, each of which is sought once in each of them.
 
     :param names: of nodes, switches and HCAs
     :ivar upwards: names of the switches all of whose links upwards a finding accuses
@@ -149,11 +151,11 @@ class _Said:
                 self.together.update(itertools.product(found, found))
 
     def about(self, name: str) -> int:
-        """How many findings have a name."""
+        """Count the findings with a name."""
         return self._counts[name]
 
     def marks(self, name: str) -> tuple[str, ...]:
-        """The first few findings that have a name, and how many more there are."""
+        """Return the first few findings that have a name, and how many more there are."""
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
 
@@ -174,7 +176,7 @@ class _Link(typing.NamedTuple):
 class _Graph:
     """Nodes and switches of a fabric by key, in tiers: 0 nodes, 1 leaves, 2 what is above a leaf."""
 
-    def __init__(self, chart: Chart) -> None:
+    def __init__(self, chart: FabricChart) -> None:
         switches = {node.guid: node for node in chart.topology.nodes if node.kind == "Switch"}
         self.names = {guid: _called(node) for guid, node in switches.items()}
         self.names.update({name: name for name in chart.membership.members})
@@ -231,8 +233,8 @@ class _Graph:
 
 
 def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
-    """Whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by both
-    ends."""
+    """Return whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by
+    both ends."""
     if link.rail is not None:
         return (link.below, link.hca) in bad_hcas
     one, other = graph.names[link.below], graph.names[link.above]
@@ -245,14 +247,14 @@ def _called(node: FabricNode) -> str:
 
 def _row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
-) -> tuple[tuple[Item, ...], dict[str, str]]:
-    """The items of a tier, and in which item each of its nodes or switches is."""
+) -> tuple[tuple[TierItem, ...], dict[str, str]]:
+    """Return the items of a tier, and in which item each of its nodes or switches is."""
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
     alone = set(single)
     items = {
-        key: Item(key, graph.names[key], said.marks(graph.names[key]), 1, _rails(graph, key, bad_hcas))
+        key: TierItem(key, graph.names[key], said.marks(graph.names[key]), 1, _find_rails(graph, key, bad_hcas))
         for key in single
     }
     owner = {key: key for key in single}
@@ -266,7 +268,7 @@ def _row(
         what = "nodes" if group[0] in graph.rails else "switches"
         count = sum(said.about(graph.names[key]) for key in group)
         marks = (f"{count} findings, see the list",) if count else ()
-        items[named] = Item(named, f"{len(group)} {what}", marks, len(group), _rails(graph, group[0], ()))
+        items[named] = TierItem(named, f"{len(group)} {what}", marks, len(group), _find_rails(graph, group[0], ()))
         owner.update(dict.fromkeys(group, named))
     # groups stand where their first member would
     first = {owner[key]: place for place, key in reversed(list(enumerate(keys)))}
@@ -274,11 +276,11 @@ def _row(
 
 
 def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
-    """What members of a group share: of nodes the rails they have, of switches the rail that they serve."""
+    """Return what members of a group share: of nodes the rails they have, of switches the rail that they serve."""
     if key in graph.rails:
         return tuple(sorted(graph.rails[key]))
     return tuple(sorted(graph.serves[key]))
 
 
-def _rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
+def _find_rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
     return tuple((rail, (key, hca) in bad_hcas) for rail, hca in sorted(graph.rails.get(key, {}).items()))

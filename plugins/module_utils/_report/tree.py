@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from .markup import Html, element, join
-from .sheet import Block, Item, Said, Sheet, Tone, worst
+from .sheet import Block, Sheet, SheetItem, Statement, Tone, find_worst
 from .text import one_line
 
 _WIDTH, _GAP = 1100, 12
@@ -34,7 +34,7 @@ class _Row(typing.NamedTuple):
     kind: str
 
 
-def picture(sheet: Sheet) -> typing.Optional[Html]:
+def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     """None of a node of which nothing is known: there is nothing to draw."""
     if not sheet.blocks:
         return None
@@ -47,7 +47,7 @@ def picture(sheet: Sheet) -> typing.Optional[Html]:
         left -= min(most, len(rows))
         column = heights.index(min(heights))
         height = _TOP + _LINE * len(rows) + 8
-        boxes.append(_box(block, rows, column * (_COLUMN + _GAP), heights[column], wide, height))
+        boxes.append(_render_box(block, rows, column * (_COLUMN + _GAP), heights[column], wide, height))
         heights[column] += height + _GAP
     beyond = len(sheet.blocks) - _MOST_BOXES
     if beyond > 0:
@@ -64,7 +64,7 @@ def picture(sheet: Sheet) -> typing.Optional[Html]:
 
 
 def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
-    """The first rows, and one that counts the others, in the worst of their tones."""
+    """Return the first rows, and one that counts the others, in the worst of their tones."""
     kept: list[_Row] = []
     more, tones = 0, set()
     for row in rows:
@@ -73,7 +73,7 @@ def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
         else:
             more += 1
             tones.add(row.tone)
-    tone = worst(Said("", one) for one in tones)
+    tone = find_worst(Statement("", one) for one in tones)
     return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
 
 
@@ -89,26 +89,28 @@ def _rows(block: Block) -> typing.Iterator[_Row]:
             yield _Row(depth + 1, f"{SIGNS[tone]}and what is below; the tables have all", tone, "said")
 
 
-def _tone_of(items: typing.Sequence[Item]) -> Tone:
-    """The worst of all that is there and below."""
+def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:
+    """Return the worst of all that is there and below."""
     tones, waiting = [], list(items)
     while waiting:
         item = waiting.pop()
-        tones.append(Said("", item.tone))
+        tones.append(Statement("", item.tone))
         waiting += item.below
-    return worst(tones)
+    return find_worst(tones)
 
 
-def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[tuple[int, Item]]:
+def _walk(items: typing.Iterable[SheetItem], depth: int) -> typing.Iterator[tuple[int, SheetItem]]:
     for item in items:
         yield depth, item
         if depth + 1 < _MOST_DEPTH:
             yield from _walk(item.below, depth + 1)
 
 
-def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:
-    head = Said(f"{block.name}, {block.cpus.text}", worst([block.cpus, *(Said("", row.tone) for row in rows)]))
-    lines = [_line(row, _TOP + _LINE * place, width) for place, row in enumerate(rows)]
+def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:
+    head = Statement(
+        f"{block.name}, {block.cpus.text}", find_worst([block.cpus, *(Statement("", row.tone) for row in rows)])
+    )
+    lines = [_render_line(row, _TOP + _LINE * place, width) for place, row in enumerate(rows)]
     return element(
         "svg",
         element("title", head.text),
@@ -120,7 +122,7 @@ def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, 
             y=20,
             class_=_class("head", block.cpus.tone),
         ),
-        *_ways(rows),
+        *_render_ways(rows),
         *lines,
         x=x,
         y=y,
@@ -129,7 +131,7 @@ def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, 
     )
 
 
-def _ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
+def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
     """Lines from each item to what it hangs on."""
     above: dict[int, int] = {}
     for place, row in enumerate(rows):
@@ -144,7 +146,7 @@ def _ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
             )
 
 
-def _line(row: _Row, top: int, width: int) -> Html:
+def _render_line(row: _Row, top: int, width: int) -> Html:
     left = _LEFT + _STEP * row.depth
     icon = (
         None

@@ -9,11 +9,11 @@ import dataclasses
 import statistics
 import typing
 
-from .._check.bandwidth.trend import MOST_DROP, medians
+from .._check.bandwidth.trend import MOST_DROP, compute_medians
 from .._model.bandwidth import BandwidthFacts, Earlier
 from .markup import Html, element, join
 from .matrix import number
-from .tables import row, table
+from .tables import render_row, render_table
 
 #: pairs that have a row of their own: those that lost the most
 _MOST_PAIRS = 12
@@ -44,13 +44,13 @@ class Trend:
         return self.change is not None and self.change < -MOST_DROP
 
 
-def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
-    """The middle of each rail, then the pairs that lost the most. Nothing without a kept run.
+def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
+    """Return the middle of each rail, then the pairs that lost the most. Nothing without a kept run.
 
     :param measured: without the pairs whose figure is no measurement
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
-    known, pairs = medians(earlier), []
+    known, pairs = compute_medians(earlier), []
     rails: dict[tuple[str, bool, int], list[tuple[float, ...]]] = {}
     for item in earlier.pairs:
         average = now.get(item.key)
@@ -78,16 +78,16 @@ def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend
     return Trend(name, figures, statistics.median(figures[:-1]))
 
 
-def figure(found: typing.Sequence[Trend], runs: int) -> Html:
-    """The table with its pictures, folded unless something has become slower."""
+def render_figure(found: typing.Sequence[Trend], runs: int) -> Html:
+    """Render the table with its pictures, folded unless something has become slower."""
     note = (
         f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
     )
-    shown = table(
+    shown = render_table(
         "Bandwidth from run to run",
         note,
         ("What", "Oldest to newest", "Median before, Gb/s", "Now, Gb/s", "Change"),
-        [*map(_row, found)],
+        [*map(_render_row, found)],
     )
     if any(trend.is_worse for trend in found):
         return shown
@@ -96,24 +96,24 @@ def figure(found: typing.Sequence[Trend], runs: int) -> Html:
     )
 
 
-def _row(trend: Trend) -> Html:
+def _render_row(trend: Trend) -> Html:
     change = None if trend.change is None else f"{100 * trend.change:+.1f} %"
     said = (
         element("span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None)
         if change
         else None
     )
-    return row(
+    return render_row(
         join(trend.name),
-        picture(trend),
+        render_picture(trend),
         None if trend.before is None else number(trend.before),
         number(trend.figures[-1]),
         said,
     )
 
 
-def picture(trend: Trend) -> Html:
-    """A line through the figures, with a dot on this run's."""
+def render_picture(trend: Trend) -> Html:
+    """Render a line through the figures, with a dot on this run's."""
     middle = statistics.median(trend.figures)
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)

@@ -13,8 +13,8 @@ from .._check.ids import PAGES
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver, matches
 from .._model.link_errors import EarlierErrors
-from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
-from .seen import FactSource, Seen, no_facts
+from .._model.records import CLOSED, OPEN, PENDING, Record, compute_duration, count_findings
+from .inputs import FactSource, ReportFacts, no_facts
 from .text import one_line, short
 
 GREEN = "GREEN"
@@ -45,12 +45,12 @@ class StageReport:
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        return counts(self.record.judged if self.record else ())
+        return count_findings(self.record.judged if self.record else ())
 
     @property
     def seconds(self) -> typing.Optional[float]:
         """Duration; None without a record."""
-        return None if self.record is None else duration(self.record)
+        return None if self.record is None else compute_duration(self.record)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class UsedWaiver:
 
 @dataclasses.dataclass(frozen=True)
 class Since:
-    """What is not as the run before left it.
+    """The changes since the run before.
 
     :ivar run: the run before
     :ivar started: when that one began; UTC, ISO 8601
@@ -120,17 +120,17 @@ class Report:
 
     @property
     def waived(self) -> int:
-        """How many findings waivers cover."""
+        """Return how many findings waivers cover."""
         return self.counts["waived"]
 
     @functools.cached_property
     def counts(self) -> dict[str, int]:
-        return {name: sum(stage.counts[name] for stage in self.asked) for name in counts(())}
+        return {name: sum(stage.counts[name] for stage in self.asked) for name in count_findings(())}
 
     @functools.cached_property
-    def seen(self) -> Seen:
-        """The facts, which each format shows a part of."""
-        return Seen(self.facts)
+    def seen(self) -> ReportFacts:
+        """Return the facts, which each format shows a part of."""
+        return ReportFacts(self.facts)
 
     @property
     def records(self) -> dict[str, Record]:
@@ -189,7 +189,7 @@ def build(
         success = all(stage.state == "open" for stage in stages)
         verdict = _green(stages) if success else NOT_GREEN
     report = Report(
-        run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {}, facts
+        run, created, verdict, success, "", check_mode, stages, _list_used_waivers(stages), versions or {}, facts
     )
     return dataclasses.replace(report, summary=_summary(report))
 
@@ -200,13 +200,13 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 
 
 def verdict_line(report: Report, path: str) -> str:
-    """The last word of a run, on one line."""
+    """Return the last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
-def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
-    """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does
-    not grow with the fleet.
+def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
+    """Return the data of this run for whatever runs after it, such as a job of a workflow or a notification. Its size
+    does not grow with the fleet.
 
     :param path: of the report
     :param plan: of a run in check mode, as text
@@ -218,14 +218,16 @@ def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
         "counts": dict(report.counts),
         "changes": len(report.changes),
         "summary": one_line(report.summary),
-        "first": first_cause(finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)),
+        "first": find_first_cause(
+            finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)
+        ),
         "plan": plan,
         "report": path,
     }
 
 
-def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """The first of the findings that close a gate, as data; None when there is none."""
+def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
+    """Return the first of the findings that close a gate, as data; None when there is none."""
     finding = next(iter(findings), None)
     return (
         {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
@@ -234,8 +236,8 @@ def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str,
     )
 
 
-def times(report: Report) -> list[str]:
-    """Where the time went: a line for each stage of this run that was not passed over, and their sum."""
+def list_times(report: Report) -> list[str]:
+    """Return the time of each stage: a line for each stage of this run that was not passed over, and their sum."""
     spent = [
         (stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"
     ]
@@ -247,7 +249,7 @@ def closing(stage: StageReport) -> tuple[Finding, ...]:
 
 
 def label(judged: Judged) -> str:
-    """How a finding is shown: its status, or ``waived``."""
+    """Return the label of a finding: its status, or ``waived``."""
     return "waived" if judged.waiver else judged.finding.status
 
 
@@ -292,7 +294,7 @@ def _noted(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
     return dataclasses.replace(stage, note=note)
 
 
-def _used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver, ...]:
+def _list_used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver, ...]:
     covered: dict[Waiver, list[Finding]] = {}
     for stage in stages:
         if stage.record:
@@ -309,7 +311,7 @@ def _used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver, ...
 
 
 def _looked(stage: StageReport) -> bool:
-    """Whether the stage's check saw facts. In check mode some may not have been made yet."""
+    """Return whether the stage's check saw facts. In check mode some may not have been made yet."""
     record = stage.record
     return (
         stage.state in (OPEN, CLOSED)
@@ -346,13 +348,13 @@ def _check_mode_summary(report: Report) -> str:
 
 
 def _first_obstacle(report: Report) -> str:
-    """What a reader must look at first: the first closed gate, else the first stage without an answer."""
+    """Return the first obstacle: the first closed gate, else the first stage without an answer."""
     for stage in report.stages:
         if stage.state == CLOSED:
             findings = closing(stage)
             if not findings:
                 return f"stage {stage.name}: nothing was checked"
-            names = [f"{status_count} {status}" for status, status_count in _statuses(findings).items()]
+            names = [f"{status_count} {status}" for status, status_count in _count_statuses(findings).items()]
             more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
             # a suspect is what is behind the others
             first = next((finding for finding in findings if finding.check.endswith(".suspect")), findings[0])
@@ -372,7 +374,7 @@ _ABSENT = {
 }
 
 
-def _statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:
+def _count_statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:
     result: dict[str, int] = {}
     for finding in findings:
         result[finding.status] = result.get(finding.status, 0) + 1

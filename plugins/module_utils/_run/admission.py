@@ -15,7 +15,7 @@ from .._model.intent import Fabric
 from .._model.measuring import NAMESPACE, PREPARE
 from .._observe.apply import FIELD_MANAGER, Outcome, existing, ours, remove
 from .._observe.kubernetes import ApiError, Cluster, Resource, kind_of
-from .._render.admission import account, objects
+from .._render.admission import render_account, render_objects
 from .._render.names import MANAGED_BY, owner
 
 #: kinds that are taken back after the others
@@ -26,7 +26,7 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
-    """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
+    """Yield the fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
     The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A
     fabric that names an account keeps it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as
@@ -51,7 +51,7 @@ def admitted(
     try:
         for definition in _wanted(cluster, bare, run, openshift, own):
             made.append(_apply(cluster, definition))
-        yield tuple(_with_account(fabric) if fabric in bare else fabric for fabric in fabrics)
+        yield tuple(_add_account(fabric) if fabric in bare else fabric for fabric in fabrics)
     finally:
         for item in reversed(made):
             metadata = item["metadata"]
@@ -66,7 +66,7 @@ def admitted(
 def _wanted(
     cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
 ) -> tuple[Resource, ...]:
-    """What lets the pods be admitted, without what an admin has prepared.
+    """Return the objects that let the pods be admitted, without those that an admin has prepared.
 
     :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has
         rights in it would have those of the pods
@@ -74,7 +74,7 @@ def _wanted(
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
     if not openshift:
-        return (account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
+        return (render_account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
     if not own:
         seen = (
             f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds"
@@ -85,7 +85,7 @@ def _wanted(
             f" makes it: kubectl delete ns {NAMESPACE}"
         )
         raise RdmaError(f"{seen} made the namespace", remedy)
-    made = objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
+    made = render_objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
     # constraints that an admin has made are used: our label would have them removed
     return made[1:] if _of_others(cluster, made[0]) else made
 
@@ -103,7 +103,7 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
 
 
 def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
-    """What a run that was killed has left; what an admin has prepared stays.
+    """Remove what a killed run has left; what an admin has prepared stays.
 
     The constraints and the accounts are what any user may look for. The rest goes before them, so that without them
     nothing of it is there.
@@ -122,18 +122,18 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
             if item is not None and ours(item)
         ]
 
-    made = tuple(reversed(objects([NAMESPACE, *namespaces])))
+    made = tuple(reversed(render_objects([NAMESPACE, *namespaces])))
     found = left(item for item in made if item["kind"] in _LAST)
     rest = left(item for item in made if item["kind"] not in _LAST) if found else []
     return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))
 
 
-def _with_account(fabric: Fabric) -> Fabric:
+def _add_account(fabric: Fabric) -> Fabric:
     return dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, service_account=ACCOUNT))
 
 
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
-    """Whether an object of this kind and name is there, and not from a run of ours."""
+    """Return whether an object of this kind and name is there, and not from a run of ours."""
     found = existing(cluster, definition)
     return found is not None and not ours(found)
 

@@ -10,15 +10,15 @@ import typing
 
 from .._check.fleet.bios import Wanted
 from .._model.identity import Identity, Verdict
-from .._model.node_roll import Seen
+from .._model.node_roll import NodeDifferences
 from .._observe import many
 from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._observe.redfish.writer import Writer, refuse_stranger
 from .._parse.redfish.resources import reset_types
-from .._plan.node_sources import of_bios
-from .read_bios import PARALLEL, Asked, Registries, read, system_of
+from .._plan.node_sources import look_at_bios
+from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read
 from .set_bios import SECONDS, May, set_one
 
 #: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never
@@ -61,23 +61,23 @@ class BiosSource:
         self._judged: dict[str, Verdict] = {}
         self._registries = Registries()
 
-    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
-        """What differs on each of the nodes that have a BMC; nothing where nothing is wanted."""
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
+        """Return the differences of each node that has a BMC; empty where nothing is wanted."""
         if not self._wanted:
             return {}
         named = tuple(nodes)
-        found = {node: Seen(error=self._errors[node]) for node in named if node in self._errors}
+        found = {node: NodeDifferences(error=self._errors[node]) for node in named if node in self._errors}
         asked = [self._bmcs[node] for node in named if node in self._bmcs]
-        about = Asked(tuple(self._wanted), self._seconds, self._may.claims, to_write=True)
+        about = BiosQuery(tuple(self._wanted), self._seconds, self._may.claims, to_write=True)
         outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
         self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
             found[bmc.node] = (
-                Seen(error=str(outcome))
+                NodeDifferences(error=str(outcome))
                 if isinstance(outcome, BmcError)
-                else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
+                else self._of(bmc, outcome.identity) or look_at_bios(outcome, self._wanted)
             )
-            found[bmc.node] += Seen(notes=self._asserted(bmc.node))
+            found[bmc.node] += NodeDifferences(notes=self._asserted(bmc.node))
         return found
 
     def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
@@ -87,10 +87,10 @@ class BiosSource:
             self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines})
         )
 
-    def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[Seen]:
-        """Why what a BMC says is not of its node; None where it is."""
+    def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
+        """Return why a BMC is not that of its node; None where it is."""
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
-        return Seen(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
+        return NodeDifferences(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
     def _asserted(self, node: str) -> tuple[str, ...]:
         verdict = self._judged.get(node)
@@ -100,7 +100,7 @@ class BiosSource:
             else ()
         )
 
-    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
         """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its
         node, and what is not proven."""
         named = tuple(nodes)
@@ -113,7 +113,7 @@ class BiosSource:
                 errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
             else:
                 self._of(bmc, outcome)
-        found: dict[str, Seen] = {}
+        found: dict[str, NodeDifferences] = {}
         for node in named:
             verdict = self._judged.get(node)
             why = errors.get(node) or (
@@ -121,12 +121,12 @@ class BiosSource:
             )
             # what was told by the look is not told again
             notes = self._asserted(node) if node in {bmc.node for bmc in asked} else ()
-            found[node] = Seen(refusals=(why,) if why else (), notes=notes)
+            found[node] = NodeDifferences(refusals=(why,) if why else (), notes=notes)
         return found
 
     def _identify(self, bmc: Bmc) -> Identity:
         with Session(bmc, self._trust, self._seconds) as session:
-            return system_of(session, self._may.claims, True).identity
+            return find_system(session, self._may.claims, True).identity
 
     def set(self, node: str) -> str:
         """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
@@ -140,7 +140,7 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _missing(self, node: str) -> str:
-        """Why a node can't be reset, with what to do; empty where it can."""
+        """Return why a node can't be reset, with what to do; empty where it can."""
         if node in self._bmcs:
             return ""
         return (
@@ -162,7 +162,7 @@ class BiosSource:
                 "Give the node rdma_bmc_address with user and password",
             )
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
-            system = system_of(session, self._may.claims, True)
+            system = find_system(session, self._may.claims, True)
             refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
                 raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")

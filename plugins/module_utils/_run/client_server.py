@@ -37,8 +37,8 @@ def endless() -> float:
     return math.inf
 
 
-def failure_of(result: CommandResult) -> typing.Optional[Failure]:
-    """The failure of a command that ran in a pod, None when it exited with 0."""
+def find_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """Return the failure of a command that ran in a pod, None when it exited with 0."""
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
@@ -50,13 +50,13 @@ def line_of(result: CommandResult) -> str:
     )
 
 
-def both(
+def run_pair(
     there: tuple[Opened, Command],
     here: tuple[Opened, Command],
     up: str,
     limit: int,
     judge_server: bool,
-    judge: Judge = failure_of,
+    judge: Judge = find_failure,
     lost: Lost = str,
     left: Left = endless,
 ) -> Outcome:
@@ -74,12 +74,12 @@ def both(
     try:
         server, client = there[0](), here[0]()
         server.start(there[1])
-        return _client(server, client, here[1], up, limit, judge_server, judge, lost, left)
+        return _run_client(server, client, here[1], up, limit, judge_server, judge, lost, left)
     except ApiError as error:
         return None, Failure("exec_lost", str(error)[:300])
 
 
-def _client(
+def _run_client(
     server: Shell,
     client: Shell,
     command: Command,
@@ -95,7 +95,7 @@ def _client(
 
     if not server.wait_for(up, most(SERVER_LIMIT)) and not server.running:
         ended = server.wait(0)
-        return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
+        return None, find_failure(ended) or Failure("peer_gone", "the server ended at once")
     for _number in range(TRIES):
         client.start(command)
         ran = client.wait(most(limit + SLACK), lost)
@@ -105,15 +105,15 @@ def _client(
         if failure is None or failure.kind not in RETRIED or not server.running or left() <= 0:
             break
     if failure is None and judge_server:
-        failure = failure_of(server.wait(most(SLACK), lost))
+        failure = find_failure(server.wait(most(SLACK), lost))
     elif failure is not None:
         failure = _left(server, limit, failure) or failure
     return ran, failure
 
 
 def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-    """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or
-    it left the client."""
+    """Return how the server ended, where that explains more than the client's message: it was killed, and not by its
+    limit, or it left the client."""
     server.wait_for(NEVER, SETTLE)
     if server.running:
         return None
@@ -123,7 +123,7 @@ def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failur
             "peer_gone",
             f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300],
         )
-    theirs = failure_of(ended)
+    theirs = find_failure(ended)
     if theirs is not None and (SIDES.get(failure.kind), SIDES.get(theirs.kind)) == ("remote", "local"):
         return Failure(theirs.kind, f"the server said: {theirs.evidence}; the client said: {failure.evidence}"[:500])
     if failure.kind == "disconnected":

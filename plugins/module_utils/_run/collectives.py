@@ -16,7 +16,7 @@ import io
 import math
 import typing
 
-from .._check.collectives.check import Facts, courses
+from .._check.collectives.check import Facts, list_courses
 from .._check.collectives.course import Course
 from .._model.bandwidth import RdmaPod
 from .._model.collectives import (
@@ -28,12 +28,12 @@ from .._model.collectives import (
     CollectivesFacts,
     RanTest,
 )
-from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.errors import ParseError, RdmaError, wrap_unforeseen
 from .._model.kept_log import KeptLog, keep_log
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
 from .._model.measuring import NAMESPACE, POLICY
-from .._model.profiles import rails as fabric_rails
+from .._model.profiles import list_rails as fabric_rails
 from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.job import nccl_log, nccl_tests
@@ -44,8 +44,8 @@ from .._parse.pods.agent import Request, parse_requests
 from .._render import collectives as render
 from .._render import commands
 from .._schedule.collectives import Test, announce
-from .._schedule.halving import Trial
-from .client_server import failure_of, line_of
+from .._schedule.halving import RailTrial
+from .client_server import find_failure, line_of
 from .pods import Plan, PodOfNode, Pods, Say, workers
 
 #: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
@@ -53,7 +53,7 @@ SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
 #: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all
 #: logs of a run may take
 TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
-#: of the ranks of a run, how many times as many its log may name: more are made up
+#: of the ranks of a pod, how many times as many its log may name: more are made up
 _MOST_RANKS = 32
 #: rows of a table: its sizes are doubled, and have 64 bits
 _MOST_ROWS = 64
@@ -128,7 +128,7 @@ class CollectivesBench:
             with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
                 pods = self._start(pool)
                 self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
-                for course in courses(self._wanted, fabric, self._seen, pods):
+                for course in list_courses(self._wanted, fabric, self._seen, pods):
                     counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
                     announced += sum(counted.tests.values())
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
@@ -169,7 +169,7 @@ class CollectivesBench:
         except LeaseLost:
             raise
         except Exception as error:
-            text = str(error) if isinstance(error, RdmaError) else str(unforeseen(error, "the look into the pod"))
+            text = str(error) if isinstance(error, RdmaError) else str(wrap_unforeseen(error, "the look into the pod"))
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _look(self, item: RdmaPod, found: Resource) -> CollectivePod:
@@ -185,7 +185,7 @@ class CollectivesBench:
             greeting = shell.wait(LOOK)
         finally:
             shell.close()
-        failure = failure_of(greeting)
+        failure = find_failure(greeting)
         if failure is not None:
             return CollectivePod(
                 item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind
@@ -225,7 +225,9 @@ class CollectivesBench:
         :param addresses: PCI addresses whose RDMA devices it shall name, with blanks between them
         :raises ApiError: the pod is not there or does not run
         """
-        return self._cluster.shell(item.namespace, item.name, render.CONTAINER, commands.shell(addresses), self._clock)
+        return self._cluster.shell(
+            item.namespace, item.name, render.CONTAINER, commands.render_shell(addresses), self._clock
+        )
 
     def _go(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
         """Run the tests of a course; return why it ended before its last one."""
@@ -260,7 +262,7 @@ class CollectivesBench:
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
         made."""
-        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
+        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, RailTrial) else None)
         try:
             return self._run(course.subject(test), run, result)
         except LeaseLost:
@@ -271,7 +273,7 @@ class CollectivesBench:
             return dataclasses.replace(result, failure="not_run", evidence=str(error)[:300])
         except Exception as error:
             return dataclasses.replace(
-                result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300]
+                result, failure="no_measurement", evidence=str(wrap_unforeseen(error, run.name))[:300]
             )
 
     def _run(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
@@ -279,7 +281,9 @@ class CollectivesBench:
         gone = self._pods.gone(*(place.pod for place in places))
         if gone is not None:
             return dataclasses.replace(result, failure=gone.kind, evidence=gone.evidence)
-        command = render.mpirun(run, self._wanted, self._fabric, self._plan.cluster, [place.host for place in places])
+        command = render.render_mpirun(
+            run, self._wanted, self._fabric, self._plan.cluster, [place.host for place in places]
+        )
         opened: list[Shell] = []
 
         def shell(place: _Place) -> Shell:
@@ -305,7 +309,7 @@ class CollectivesBench:
         finally:
             for item in opened:
                 item.close()
-        text, failure = ended.output, failure_of(ended)
+        text, failure = ended.output, find_failure(ended)
         result = dataclasses.replace(result, command=_line_of(run, ended))
         if failure is not None:
             kind = self._pods.gone(*(place.pod for place in places)) or failure
@@ -418,14 +422,18 @@ class CollectivesBench:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
                 log = nccl_log.parse_files(
-                    (place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts)
+                    (place.pod.name, self._own_log(text, place.host)) for place, text in zip(places, texts)
                 )
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return KeptLog()
-        most = _MOST_RANKS * len(places) * self._wanted.gpus_per_node
-        ranks = sum(len(communicator.ranks) for communicator in log.communicators)
-        return keep_log(log, self._wanted.gpus_per_node) if ranks <= most and len(log.processes) <= most else KeptLog()
+        return keep_log(log, self._wanted.gpus_per_node)
+
+    def _own_log(self, text: str, host: str) -> typing.Iterable[str]:
+        """Return the lines of a pod's log about its own host, or none where they name more ranks than its GPUs explain:
+        the other pods of the run keep theirs."""
+        most = _MOST_RANKS * self._wanted.gpus_per_node
+        return own_lines(text, host) if nccl_log.names_at_most(most, own_lines(text, host)) else ()
 
     def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""

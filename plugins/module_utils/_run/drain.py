@@ -30,8 +30,8 @@ class NodeFailed(RdmaError):
 
 
 def _may_leave(item: Resource) -> bool:
-    """Whether a drain may take the pod, by its metadata. A kubelet makes any number of mirror pods, of any size, and
-    they stay."""
+    """Return whether a drain may evict the pod, by its metadata. A kubelet makes any number of mirror pods, of any
+    size, and they stay."""
     return not is_mirror_pod("Pod", item) and core.controller(item)[0] != "DaemonSet"
 
 
@@ -115,7 +115,7 @@ class Drain:
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
     def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
-        """Why it is not let go now; empty where it is."""
+        """Evict a pod. Return why it can't be evicted now; empty where it is."""
         if pod.uid in asked:
             return ""
         try:

@@ -35,7 +35,8 @@ def take_off(
     """
     done: list[str] = []
     with contextlib.suppress(ApiError):
-        for item in cluster.list("Pod", namespace, selector).items:
+        # a kubelet may make mirror pods of any size
+        for item in cluster.metadata("Pod", namespace, selector):
             metadata = item["metadata"]
             held = metadata.get("deletionTimestamp") and metadata.get("finalizers") and metadata.get("uid")
             # of another form is what a kubelet has made of it: nobody can say that it is ours
@@ -55,7 +56,7 @@ def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
     """
     done: list[str] = []
     with contextlib.suppress(ApiError):
-        for item in cluster.pages("Pod", namespace):
+        for item in cluster.metadata("Pod", namespace):
             metadata = item["metadata"]
             # what is refused, or of another pod by now, stays
             with contextlib.suppress(ApiError, ResourceError):
@@ -85,5 +86,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Whether a pod has no owner, as those that measure have none."""
+    """Return whether a pod has no owner, as those that measure have none."""
     return not item["metadata"].get("ownerReferences")

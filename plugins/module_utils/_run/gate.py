@@ -6,11 +6,12 @@ _check/controllers/gate.py."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import typing
 
-from .._check.controllers.control_plane import control_plane
-from .._check.controllers.gate import Stand, closed, pauses
-from .._check.controllers.sriov_operator import machine_pool_of
+from .._check.controllers.control_plane import list_control_plane
+from .._check.controllers.gate import GateInputs, closed, list_pauses
+from .._check.controllers.sriov_operator import find_machine_pool
 from .._check.network.disruption.machine_config import roll_of
 from .._model.disruption import MachinePool, PoolPlan
 from .._model.intent import ClusterIntent
@@ -25,7 +26,7 @@ Say = typing.Callable[[str], None]
 
 def read_stand(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
-) -> Stand:
+) -> GateInputs:
     """Read what decides it.
 
     :param members: also the members of etcd, where a node is control plane
@@ -35,18 +36,21 @@ def read_stand(
     """
     unread: dict[str, str] = {}
     pods: list[typing.Any] = []
-    for place in etcd.PODS if members and control_plane(nodes) else ():
+    # asked of each: on another node no pod counts, and its kubelet may show any number of them, of any size
+    seats = list_control_plane(nodes) if members else ()
+    for place, seat in itertools.product(etcd.PODS, seats):
         try:
-            pods += cluster.list("Pod", *place).items
+            pods += cluster.list("Pod", *place, fields=f"spec.nodeName={seat.name}").items
         except ApiError as error:
             if not error.absent:
                 unread["etcd"] = error.text
     found, blind = checks.read(nodes) if checks is not None else ((), {})
-    return Stand(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
+    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
 
 
-class Gate:
-    """Whether MachineConfigPools may roll now, and what must not remediate their nodes meanwhile.
+class PoolGate:
+    """The gate of the MachineConfigPools: whether they may roll now, and which health checks must not remediate their
+    nodes meanwhile.
 
     :param inventory: names of the nodes of the run
     """
@@ -64,7 +68,7 @@ class Gate:
         :raises ApiError: the server cannot be reached
         """
         nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else Stand()
+        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
         why = closed(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)
@@ -81,8 +85,8 @@ class Gate:
         :raises ApiError: one may not be paused, or may not go on
         """
         nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else Stand()
-        self._checks.pause(pauses(rolls, stand, self._intent))
+        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
+        self._checks.pause(list_pauses(rolls, stand, self._intent))
         yield
         self._checks.release_all()
 
@@ -94,7 +98,7 @@ class Gate:
     ) -> tuple[tuple[ClusterNode, ...], tuple[PoolPlan, ...]]:
         nodes = self._nodes()
         found = (
-            (pool, tuple(node.name for node in nodes if machine_pool_of(node, pools) == pool))
+            (pool, tuple(node.name for node in nodes if find_machine_pool(node, pools) == pool))
             for pool in pools
             if pool.name in rolling
         )

@@ -33,7 +33,7 @@ class HealthChecks:
         self._cluster, self._say = cluster, say
 
     def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
-        """All that there are, with the nodes that each watches; and kinds that could not be read, and why.
+        """Read all that there are, with the nodes that each watches; and kinds that could not be read, and why.
 
         A kind that the server does not serve has none: that is asked first, since a user without rights is told
         Forbidden of it otherwise.
@@ -76,7 +76,7 @@ class HealthChecks:
         return mine
 
     def ours(self) -> list[HealthCheck]:
-        """Those that a run of the collection has paused.
+        """Return those that a run of the collection has paused.
 
         :raises ApiError: the server cannot be reached
         """
@@ -96,7 +96,7 @@ class HealthChecks:
         return self.release(checks, away if not whatever else ())
 
     def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
-        """Those that the collection has paused, and the nodes as they are now."""
+        """Return those that the collection has paused, and the nodes as they are now."""
         resources = self._cluster.list("Node").items
         checks, _unread = self.read(tuple(map(core.node, resources)))
         return [check for check in checks if check.ours], resources
@@ -135,8 +135,8 @@ class HealthChecks:
                     raise
 
     def _change(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
-        """A merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the version
-        that was read."""
+        """Return a merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the
+        version that was read."""
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
         live = self._cluster.get(check.kind, "", check.name)
@@ -153,7 +153,7 @@ class HealthChecks:
 
 
 def _rolls(node: Resource) -> bool:
-    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself keeps no
-    health check paused."""
+    """Return whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself
+    keeps no health check paused."""
     annotations = mapping_at(node, "metadata", "annotations")
     return is_proven(node) or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)

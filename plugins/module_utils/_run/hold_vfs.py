@@ -10,8 +10,8 @@ from .pods import Plan, Pods, workers
 
 
 def hold(pods: Pods, plan: Plan) -> tuple[RdmaPod, ...]:
-    """A pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped meanwhile
-    leaves none.
+    """Return a pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped
+    meanwhile leaves none.
 
     :raises ApiError: the server cannot be reached
     """

@@ -12,19 +12,19 @@ import itertools
 import typing
 
 from .._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
-from .._model.errors import RdmaError, unforeseen
+from .._model.errors import RdmaError, wrap_unforeseen
 from .._model.intent import Fabric
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
 from .._parse.kubernetes.resource import Resource, name_of
 from .._parse.pods import perftest
-from .._parse.pods.host import Host, host, throttled
+from .._parse.pods.host import PodHost, parse_host, parse_throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
-from .._schedule.measurements import queue_pairs
+from .._schedule.measurements import count_queue_pairs
 from .._schedule.wider import widened, wider
-from .client_server import both, failure_of, line_of
+from .client_server import find_failure, line_of, run_pair
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 
@@ -45,18 +45,18 @@ class _OnHost:
 
     node: str
     pf: str
-    seen: Host
+    seen: PodHost
 
 
 class _NoStep(RdmaError):
-    """Why a step is not measured."""
+    """An error with the reason why a step is not measured."""
 
     def __init__(self, why: str, absent: bool = False) -> None:
         super().__init__(why)
         self.why, self.absent = why, absent
 
 
-class Layers:
+class LayerTests:
     """The layers of the pairs of one fabric, whose pods still run."""
 
     def __init__(
@@ -84,7 +84,8 @@ class Layers:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
-        """The nodes as the API server lists them. Who measures may list nodes, and need not be let to get one."""
+        """Return the nodes as the API server lists them. Who measures may list nodes, and need not be let to get
+        one."""
         return {name_of(item): item for item in self._cluster.list("Node").items}
 
     def close(self) -> None:
@@ -93,7 +94,7 @@ class Layers:
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """All steps of a pair.
+        """Return all steps of a pair.
 
         :param number: how many were looked at before
         """
@@ -125,7 +126,7 @@ class Layers:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=str(error)[:300]))
             except Exception as error:
                 # nobody foresaw what its ends printed: the other layers and pairs are still to be measured
-                why = str(unforeseen(error, f"layer {layer}"))[:300]
+                why = str(wrap_unforeseen(error, f"layer {layer}"))[:300]
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=why))
             said = steps[-1]
             figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
@@ -133,8 +134,8 @@ class Layers:
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def _measured_as(self, pair: PairResult) -> Fabric:
-        """The fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose for
-        want of queue pairs."""
+        """Return the fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose
+        for want of queue pairs."""
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
@@ -154,19 +155,21 @@ class Layers:
         return found
 
     def _host(self, pod: RdmaPod) -> _OnHost:
-        """The node of a pod as its observer shows it, with a connection to it."""
+        """Return the node of a pod as its observer shows it, with a connection to it."""
         pf = self._function(pod)
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
             return self._hosts[key]
         namespace, observer = observer_of(self._observers, pod.node)
-        shell = self._cluster.shell(namespace, observer.pod, observer.container, commands.host_shell(pf), self._clock)
+        shell = self._cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._clock
+        )
         self._shells[key] = shell
         greeting = shell.wait(PROBE_LIMIT)
-        failure = failure_of(greeting)
+        failure = find_failure(greeting)
         if failure is not None:
             raise _NoStep(f"no look at {pod.node} through its observer: {failure.evidence}")
-        seen = host(greeting.output, pf)
+        seen = parse_host(greeting.output, pf)
         lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
         if lacks:
             raise _NoStep(f"the image of the observers has no {', '.join(lacks)}")
@@ -219,15 +222,15 @@ class Layers:
         return self._run(step, (opened[1], there), (opened[0], here))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
-        """The same in each layer, by the ports of the pods on these nodes."""
-        return queue_pairs(
+        """Return the same in each layer, by the ports of the pods on these nodes."""
+        return count_queue_pairs(
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
     def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their
-        devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which must be
-        this one.
+        """Return the address at which the client finds the server. Over TCP, that is the node's own: the two ends name
+        their devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which
+        must be this one.
         """
         node = ends[1].node
         if connection == "tcp":
@@ -278,7 +281,7 @@ class Layers:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """What is known of a pod, with what its host shows of its virtual function."""
+        """Return what is known of a pod, with its virtual function as its host shows it."""
         now = self._throttled(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
@@ -291,10 +294,10 @@ class Layers:
         return dataclasses.replace(end, max_tx_rate=own.max_tx_rate, vlan_qos=own.vlan_qos)
 
     def _throttled(self, pod: RdmaPod) -> typing.Optional[int]:
-        return throttled(self._ask(pod, commands.CPU_STAT))
+        return parse_throttled(self._ask(pod, commands.CPU_STAT))
 
     def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
-        """What a command in a pod says; nothing where it does not run."""
+        """Return the output of a command in a pod; empty where it does not run."""
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)
@@ -317,8 +320,8 @@ class Layers:
         there: tuple[typing.Callable[[], Shell], commands.Command],
         here: tuple[typing.Callable[[], Shell], commands.Command],
     ) -> LayerStep:
-        """The step with its figure, or with why it has none."""
-        ran, failure = both(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
+        """Return the step with its figure, or with why it has none."""
+        ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
             step = dataclasses.replace(step, commands=(line_of(ran),))
         if ran is None or failure is not None:

@@ -32,7 +32,7 @@ from .._model.lease import (
     decide,
     describe,
     remaining,
-    taken,
+    take_lease,
 )
 from .._observe import process
 from .._observe.kubernetes import ApiError, Clock, Cluster
@@ -49,7 +49,7 @@ _AGAIN = 1.0
 
 
 def clock() -> float:
-    """Seconds that also count while the machine sleeps: the Lease runs out meanwhile."""
+    """Return the seconds that also count while the machine sleeps: the Lease runs out meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -145,7 +145,7 @@ class Keeper:
             self._pause(_AGAIN)
 
     def _left(self) -> float:
-        """Seconds for which nobody else can take the Lease."""
+        """Return the seconds for which nobody else can take the Lease."""
         return WORKING - (self._clock() - self._renewed)
 
     def _look_or_renew(self) -> None:
@@ -257,7 +257,7 @@ class Keeper:
             self.release()
 
     def keep(self, wait: typing.Callable[[float], bool]) -> None:
-        """What the thread does, until ``wait`` says that it is over, or the Lease is lost."""
+        """Renew the Lease in a thread, until ``wait`` ends it, or the Lease is lost."""
         while not wait(RENEWAL):
             if self._me.process and self._alive(self._me.process) is False:
                 # nobody reads what this module finds, and its pods are in the next run's way
@@ -277,10 +277,10 @@ class Keeper:
 
     def _write(self, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime], seconds: int) -> None:
         moment = now or datetime.datetime.now(datetime.timezone.utc)
-        wanted = render.lease(taken(lease, self._me, moment, seconds, self._doing))
+        wanted = render.render_lease(take_lease(lease, self._me, moment, seconds, self._doing))
         (self._cluster.create if lease is None else self._cluster.replace)(wanted)
 
 
 def _came_second(error: ApiError) -> bool:
-    """Whether somebody else wrote or deleted the Lease since it was read."""
+    """Return whether another holder wrote or deleted the Lease since it was read."""
     return error.reason in ("AlreadyExists", "Conflict", "NotFound")

@@ -12,16 +12,16 @@ import time
 import typing
 
 from .._check.controllers.observers import line
-from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.errors import ParseError, RdmaError, wrap_unforeseen
 from .._model.kubernetes import Answer, Container
 from .._model.observers import HOST, Observer
-from .._observe.archive import START, archive
+from .._observe.archive import START, build_archive
 from .._observe.kubernetes import Cluster
 from .._observe.look import __name__ as LOOK
 from .._observe.pod_exec import PARALLEL, Limits, on_many, run
 from .._parse.limits import MIB
 from .._parse.node.date import COMMAND
-from .._parse.pods.look import MOST_BYTES, Seen, seen
+from .._parse.pods.look import MOST_BYTES, ObserverReply, seen
 from .closer_time import Moment, ask_closer
 
 #: what a node is asked with when it is asked for nothing else
@@ -34,7 +34,7 @@ _WORDS = 300
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class ObserveRequest:
     """What each node is asked.
 
     :ivar kinds: of _observe/look.py
@@ -68,8 +68,12 @@ class _Timed(typing.NamedTuple):
 
 
 def look(
-    cluster: Cluster, namespace: str, observers: typing.Iterable[Observer], asked: Asked, parallel: int = PARALLEL
-) -> typing.Iterator[tuple[str, dict[str, Seen]]]:
+    cluster: Cluster,
+    namespace: str,
+    observers: typing.Iterable[Observer],
+    asked: ObserveRequest,
+    parallel: int = PARALLEL,
+) -> typing.Iterator[tuple[str, dict[str, ObserverReply]]]:
     """By node what it shows, kind by kind; a node that could not be asked has an error for each.
 
     :param observers: of the nodes; one that is not ready is an error with its reason
@@ -82,7 +86,7 @@ def look(
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
-    packed = archive(LOOK) if nodes else b""
+    packed = build_archive(LOOK) if nodes else b""
     wanted = {
         "kinds": asked.kinds,
         "sysfs": asked.sysfs,
@@ -115,16 +119,16 @@ def look(
         )
 
 
-def _shown_or_not(asked: Asked, timed: _Timed) -> dict[str, Seen]:
+def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked
     at."""
     try:
         return _shown(asked, timed)
     except Exception as error:
-        return _failed(asked, f"failed: {unforeseen(error, 'the look at the node')}")
+        return _failed(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
 
 
-def _shown(asked: Asked, timed: _Timed) -> dict[str, Seen]:
+def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     """The answer of a node, its clock with the times between which it was asked."""
     answer = timed.answer
     if answer.rc != 0:
@@ -137,8 +141,10 @@ def _shown(asked: Asked, timed: _Timed) -> dict[str, Seen]:
     clock = found.get("clock")
     if clock is not None and isinstance(clock.value, dict):
         moment = timed.closer._asdict() if timed.closer else {"asked": timed.asked, "answered": timed.answered}
-        found["clock"] = Seen({**clock.value, **moment}, None)
-    return {kind: one if one.error is None else Seen(None, f"failed: {one.error}") for kind, one in found.items()}
+        found["clock"] = ObserverReply({**clock.value, **moment}, None)
+    return {
+        kind: one if one.error is None else ObserverReply(None, f"failed: {one.error}") for kind, one in found.items()
+    }
 
 
 def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
@@ -151,5 +157,5 @@ def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
     return answer.stdout.decode(errors="replace") if answer.rc == 0 else ""
 
 
-def _failed(asked: Asked, error: str) -> dict[str, Seen]:
-    return {kind: Seen(None, error) for kind in asked.kinds}
+def _failed(asked: ObserveRequest, error: str) -> dict[str, ObserverReply]:
+    return {kind: ObserverReply(None, error) for kind in asked.kinds}

@@ -12,7 +12,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import behind, current, others_behind, taken, unrendered, waits_for
+from .._check.controllers.machine_config_operator import (
+    current,
+    find_outdated_nodes,
+    find_outdated_nodes_outside_run,
+    find_rendered_configs,
+    unrendered,
+    waits_for,
+)
 from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
@@ -25,7 +32,7 @@ from .._parse.kubernetes import machine_config
 from .._parse.kubernetes.core import budget, pod
 from .._parse.kubernetes.core import node as parse_node
 from .drain import NodeFailed
-from .gate import Gate
+from .gate import PoolGate
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -48,7 +55,7 @@ class Prepared:
     error: str = ""
 
 
-class Roller:
+class PoolRoller:
     """Works on the MachineConfigPools of one cluster.
 
     :param gate: whether pools may roll; None for who has asked it
@@ -60,7 +67,7 @@ class Roller:
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
-        gate: typing.Optional[Gate] = None,
+        gate: typing.Optional[PoolGate] = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -81,13 +88,15 @@ class Roller:
         planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
         if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
-        pools = machines.machine_pools(self._cluster)
+        pools = machines.read_machine_pools(self._cluster)
         changing = [config for config, outcome in zip(configs, planned) if outcome.changed or self._late(config, pools)]
         if not changing:
             # that a change of what was there before is rendered shows by time alone
             left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
             late = (
-                self._await_rendered(left, [machines.host_config(self._cluster, config) for config in configs], True)
+                self._await_rendered(
+                    left, [machines.read_host_config(self._cluster, config) for config in configs], True
+                )
                 if left
                 else ""
             )
@@ -134,7 +143,7 @@ class Roller:
         :param inventory: names of the nodes that must take part
         :raises ApiError: the server cannot be reached
         """
-        pools = machines.machine_pools(self._cluster)
+        pools = machines.read_machine_pools(self._cluster)
         ours = [pool.name for pool in pools if pool.paused_by_us]
         rolling = [pool.name for pool in pools if pool.paused_by_us and not current(pool)]
         left = [name for name in ours if name not in names]
@@ -159,7 +168,7 @@ class Roller:
         begin = self._clock()
         waiting = dict(rolls)
         while waiting:
-            seen = {pool.name: pool for pool in machines.machine_pools(self._cluster)}
+            seen = {pool.name: pool for pool in machines.read_machine_pools(self._cluster)}
             now = self._clock() - begin
             for name in tuple(waiting):
                 rolls[name] = _look(rolls[name], seen.get(name), now)
@@ -183,11 +192,11 @@ class Roller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """How the KubeletConfigs among them stand.
+        """Return the state of the KubeletConfigs among them.
 
         :raises ApiError: the server cannot be reached
         """
-        stand = machines.kubelet_stand(self._cluster, configs)
+        stand = machines.read_kubelet_status(self._cluster, configs)
         seen = {pool.name: pool for pool in stand.pools}
         return dataclasses.replace(
             stand, reached=tuple(name for name in seen if self._others(name, seen, inventory) is not None)
@@ -198,13 +207,15 @@ class Roller:
     ) -> typing.Optional[tuple[ClusterNode, ...]]:
         if name not in seen or current(seen[name]) or not inventory:
             return None
-        return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
+        return find_outdated_nodes_outside_run(
+            seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory
+        )
 
     def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Where a pool stands whose time is over, and which of its nodes keep it from going on."""
+        """Describe the state of a pool whose time is over, and the nodes that keep it from going on."""
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
-            late = behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
+            late = find_outdated_nodes(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
             away = [node.name for node in late if node.unschedulable]
             pods = [pod(item) for node in away for item in self._cluster.pages("Pod", fields=f"spec.nodeName={node}")]
             budgets = tuple(map(budget, self._cluster.pages("PodDisruptionBudget"))) if pods else ()
@@ -215,15 +226,17 @@ class Roller:
         return "; ".join((stand, *waits_for(late, pods, budgets)[:_NAMED]))
 
     def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
-        seen = machines.host_config(self._cluster, config)
+        seen = machines.read_host_config(self._cluster, config)
         return any(unrendered(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that
-        one's."""
-        pools = machines.machine_pools(self._cluster)
+        """Pause the pools that take one of them, and return them as they were before. What somebody else has paused
+        stays that one's."""
+        pools = machines.read_machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
-        before = {pool.name: pool for pool in mine if any(taken(pool, config, pools) for config in changing)}
+        before = {
+            pool.name: pool for pool in mine if any(find_rendered_configs(pool, config, pools) for config in changing)
+        }
         if self._gate is not None:
             self._gate.ask(pools, before)
         for name in before:
@@ -243,7 +256,7 @@ class Roller:
         take, and why not more."""
         end = self._clock() + RENDER
         while True:
-            seen = tuple(machines.host_config(self._cluster, config) for config in configs)
+            seen = tuple(machines.read_host_config(self._cluster, config) for config in configs)
             accepted = tuple(config for config in seen if config.kind == "MachineConfig" or config.refusal == "")
             refused = [
                 f"KubeletConfig {config.name} was not accepted: {config.refusal}" for config in seen if config.refusal
@@ -268,7 +281,7 @@ class Roller:
         end = self._clock() + RENDER
         since: dict[tuple[str, str], float] = {}
         while True:
-            pools, now = machines.machine_pools(self._cluster), self._clock()
+            pools, now = machines.read_machine_pools(self._cluster), self._clock()
             since = {(pool.name, pool.wanted_config): since.get((pool.name, pool.wanted_config), now) for pool in pools}
             settled = [
                 pool for pool in pools if pool.name in before and now - since[pool.name, pool.wanted_config] >= SETTLED
@@ -276,7 +289,7 @@ class Roller:
             ready = [
                 pool.name
                 for pool in settled
-                if _rendered(pool, before[pool.name], _names(pool, configs, pools), present)
+                if _rendered(pool, before[pool.name], _list_names(pool, configs, pools), present)
             ]
             late = sorted(set(before) - set(ready))
             if not late:
@@ -290,9 +303,11 @@ class Roller:
             self._sleep(LOOK)
 
 
-def _names(pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]) -> set[str]:
+def _list_names(
+    pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]
+) -> set[str]:
     """Of the MachineConfigs that the pool takes."""
-    return {name for config in configs for name in taken(pool, config, pools)}
+    return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
 
 
 def _rendered(pool: MachinePool, before: MachinePool, names: set[str], present: bool) -> bool:

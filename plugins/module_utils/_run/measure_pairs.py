@@ -16,14 +16,14 @@ import typing
 from .._check.bandwidth.check import (
     NOTHING,
     Facts,
+    choose_layer_tests,
+    collect_evidence,
     cover_text,
-    evidence_of,
-    figures_of,
+    find_paths_between,
     find_vantage_port,
-    to_be_layered,
+    list_figures,
+    split_verdicts,
     too_slow,
-    verdicts,
-    ways_between,
 )
 from .._check.bandwidth.too_slow import TooSlow
 from .._model.bandwidth import (
@@ -37,24 +37,23 @@ from .._model.bandwidth import (
     SweepRow,
     Wider,
 )
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
 from .._model.observers import ObserversFacts
 from .._model.operand import OperandError
-from .._model.profiles import rails as fabric_rails
+from .._model.profiles import list_rails as fabric_rails
 from .._model.text import folded
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._render.counters import LIMIT as COUNTERS_LIMIT
-from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
-from .._schedule.covering import Round, Taken, cover
-from .._schedule.flows import flow_label
+from .._schedule.flows import compute_flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.left_out import LostPairs
+from .._schedule.link_coverage_rounds import OccupiedLinks, Round, cover
 from .._schedule.measurements import (
     LOOKS,
     PING_LIMIT,
@@ -62,25 +61,26 @@ from .._schedule.measurements import (
     SLACK,
     Step,
     Task,
-    again,
     by_links,
+    compute_most_seconds_of_a_pair,
+    compute_seconds_of_wider,
+    compute_usual_seconds_of_a_pair,
+    count_queue_pairs,
     cover_plan,
-    most_seconds_of_a_pair,
-    orders,
-    queue_pairs,
+    list_orders,
+    plan_retests,
     round_plan,
-    seconds_of_wider,
     steps,
     turn_steps,
-    usual_seconds_of_a_pair,
 )
-from .._schedule.narrowing import Narrowing
 from .._schedule.paths import PathTable
+from .._schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count, list_ports, list_probes
+from .._schedule.suspect_rounds import Narrowing
 from .._schedule.wider import Amount, widened
-from .client_server import Judge, both, failure_of, line_of
-from .counted import NO_COUNTERS, Counters
-from .layers import Layers
+from .client_server import Judge, find_failure, line_of, run_pair
+from .layers import LayerTests
 from .pods import Plan, Pods, Say, workers
+from .port_counters import NO_COUNTERS, Counters
 
 #: by rail and node
 Usable = typing.Mapping[tuple[int, str], RdmaPod]
@@ -96,7 +96,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 def plans_of(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Which rounds are measured on each fabric, and how long they take.
+    """Plan the rounds that are measured on each fabric, and their time.
 
     :param seen: by which the ways between nodes are known
     """
@@ -106,7 +106,7 @@ def plans_of(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
 def _plan_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
     why = ""
     if by_links(fabric, len(plan.nodes)):
-        ways, why = ways_between(fabric, seen)
+        ways, why = find_paths_between(fabric, seen)
         if ways is not None:
             return cover_plan(fabric, ways, cover(ways), plan.parallel)
     return round_plan(fabric, len(plan.nodes), plan.parallel, why)
@@ -165,7 +165,7 @@ class BandwidthRun:
             )
             self._say(f"{planned.fabric}: {rounds}, {hours}")
         for fabric in self._plan.fabrics:
-            seconds = seconds_of_wider(fabric)[0]
+            seconds = compute_seconds_of_wider(fabric)[0]
             if seconds:
                 self._say(
                     f"{fabric.name}: a pair that is too slow is measured once more with more queue pairs, which takes"
@@ -197,7 +197,7 @@ class BandwidthRun:
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan
     ) -> list[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
-        ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         self._labelled = self._with_labels(pool, fabric, usable) if ways is not None and ways.hashed else frozenset()
         self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
         self._lost = LostPairs()
@@ -210,7 +210,7 @@ class BandwidthRun:
         return results + self._looks(pool, fabric, usable, results, False)
 
     def _with_labels(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable) -> frozenset[str]:
-        """The pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
+        """Return the pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
 
         def can(pod: RdmaPod) -> bool:
             try:
@@ -224,22 +224,22 @@ class BandwidthRun:
         return frozenset(pod.name for pod, found in zip(pods, pool.map(can, pods)) if found)
 
     def _counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """That it takes at most to measure with counters."""
+        """Return the longest time to measure with counters, in seconds."""
         if planned.cover is None or self._observers is None:
             return 0.0
-        return float((MOST_TESTS + PROBES) * (most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
+        return float((MOST_TESTS + PROBES) * (compute_most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
 
     def _count(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Where the figures name no link, and to see how the switches route: one test after the other, since what
-        others send would be counted as well."""
+        """Measure with counters where the figures name no link, and to see how the switches route: one test after the
+        other, since the data of others would be counted as well."""
         usable = {(item.rail, item.node): item for item in pods if not item.error}
-        ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         if ways is None:
             return []
-        evidence = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen)
-        tests = to_be_counted(ways, evidence)
+        evidence = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen)
+        tests = choose_tests_to_count(ways, evidence)
         seat = find_vantage_port(fabric, ways, self._seen)
         if seat is None:
             pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
@@ -251,7 +251,7 @@ class BandwidthRun:
                 for task in tasks
             ]
         # without observers a suspect's finding says so
-        tests += probes(ways, evidence, tests) if self._observers is not None else ()
+        tests += list_probes(ways, evidence, tests) if self._observers is not None else ()
         one_way = dataclasses.replace(
             fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False)
         )
@@ -265,7 +265,7 @@ class BandwidthRun:
                     self._pair, one_way, task, usable[task.client_end], usable[task.server_end], 0
                 )
                 pair = PairResult(fabric.name, one.node, other.node, rail=one.rail, server_rail=task.server_rail)
-                found = counters.measure(pair, ports_of(ways, (source, target)), measure)
+                found = counters.measure(pair, list_ports(ways, (source, target)), measure)
                 said = (
                     found.why
                     or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
@@ -278,12 +278,12 @@ class BandwidthRun:
         return results
 
     def _wanted_layers(self, fabric: Fabric) -> str:
-        """Which pairs are measured layer by layer: without a word of the intent, suspects, where that starts nothing
-        that the run does not have."""
+        """Return which pairs are measured layer by layer: without a value in the intent, suspects, where that starts
+        nothing that the run does not have."""
         return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
 
     def _layers_seconds(self, fabric: Fabric) -> float:
-        """That they take at most: the pods live as long."""
+        """Return the longest time that the layers take, in seconds: the pods live as long."""
         wanted, nodes = self._wanted_layers(fabric), len(self._plan.nodes)
         number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
         return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
@@ -296,11 +296,13 @@ class BandwidthRun:
         if wanted == "none":
             # what all links could carry, by which suspects are told, is not worked out for nobody
             return []
-        chosen = to_be_layered(fabric, pods, measured, self._seen, wanted)
+        chosen = choose_layer_tests(fabric, pods, measured, self._seen, wanted)
         if not chosen:
             return []
         usable = {(item.rail, item.node): item for item in pods if not item.error}
-        layers = Layers(self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say)
+        layers = LayerTests(
+            self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say
+        )
         try:
             return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
         finally:
@@ -327,7 +329,7 @@ class BandwidthRun:
             measure(item, 0)
         narrowing = Narrowing(ways)
         for look in itertools.count(1):
-            found = narrowing.next(evidence_of(fabric, ways, tuple(usable.values()), results, self._seen))
+            found = narrowing.next(collect_evidence(fabric, ways, tuple(usable.values()), results, self._seen))
             if found is None:
                 break
             measure(found, look)
@@ -346,12 +348,12 @@ class BandwidthRun:
         the hash of the switches has it."""
         if not self._labelled:
             return []
-        slow = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen).slow
+        slow = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen).slow
         left = [ways.flows[number] for number in sorted(slow) if number in ways.flows][:OTHER_FLOWS]
         look = max((pair.again for pair in measured), default=0) + 1
         results: list[PairResult] = []
         while left:
-            taken = Taken(ways)
+            taken = OccupiedLinks(ways)
             for test in left:
                 way = ways.way(*test)
                 if way is not None and taken.fits(test, way):
@@ -374,19 +376,19 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """The ends that failed and never passed, with partners that passed.
+        """Return the ends that failed and never passed, with partners that passed.
 
         :param with_figure_passes: a figure that is too low speaks against a link, which is told already, and not
             against an end
         """
         results = list(measured)
         for look in range(1, LOOKS + 1):
-            passed, failed = verdicts(fabric, tuple(usable.values()), results, self._seen)
+            passed, failed = split_verdicts(fabric, tuple(usable.values()), results, self._seen)
             if with_figure_passes:
-                figures = figures_of(fabric, tuple(usable.values()), results, self._seen)
+                figures = list_figures(fabric, tuple(usable.values()), results, self._seen)
                 told = {pair.pair for pair, figure in zip(results, figures) if figure}
                 passed, failed = passed | told, failed - told
-            looks = again(passed, failed, fabric.bandwidth)
+            looks = plan_retests(passed, failed, fabric.bandwidth)
             if not looks:
                 break
             for step in looks:
@@ -409,15 +411,15 @@ class BandwidthRun:
         """
 
         def both(task: Task) -> list[PairResult]:
-            its = orders(task, fabric.bandwidth)
+            its = list_orders(task, fabric.bandwidth)
             return [self._pair(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its]
 
-        left_out = [one for task in step if self._out(task) for one in orders(task, fabric.bandwidth)]
+        left_out = [one for task in step if self._out(task) for one in list_orders(task, fabric.bandwidth)]
         measured = [task for task in step if not self._out(task)]
         results = self._wider(
             pool, fabric, usable, [result for results in pool.map(both, measured) for result in results]
         )
-        for end in self._lost.note(results, usual_seconds_of_a_pair(fabric)):
+        for end in self._lost.note(results, compute_usual_seconds_of_a_pair(fabric)):
             self._say(f"{fabric.name}: {self._why_out(end)}")
         return results + [self._not_made(fabric, task) for task in left_out]
 
@@ -428,7 +430,7 @@ class BandwidthRun:
         return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _not_made(self, fabric: Fabric, task: Task) -> PairResult:
-        """The result of a pair with an end that is left out."""
+        """Return the result of a pair with an end that is left out."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._why_out(task.client_end if client else task.server_end)
         return _failed(fabric, task, kind, why)
@@ -436,8 +438,8 @@ class BandwidthRun:
     def _wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run
-        one after the other."""
+        """Return the results of a step, with those of a second measurement where a pair is too slow. The orders of a
+        pair run one after the other."""
         if self._too_slow is None:
             return list(measured)
         found = self._too_slow.choose(measured)
@@ -461,13 +463,13 @@ class BandwidthRun:
     def _once_more(
         self, fabric: Fabric, usable: Usable, pair: PairResult, amount: typing.Optional[Amount]
     ) -> PairResult:
-        """A pair with its figure of more queue pairs, or why there is none."""
+        """Return a pair with its figure of more queue pairs, or why there is none."""
         if amount is None:
             return pair
         client, server = usable[pair.client_end], usable[pair.server_end]
         found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
         # all attempts together have the time that the plan counts for a second figure
-        end = self._clock() + seconds_of_wider(fabric)[1]
+        end = self._clock() + compute_seconds_of_wider(fabric)[1]
         for left in reversed(range(ATTEMPTS)):
             fresh = dataclasses.replace(pair, commands=())
             try:
@@ -485,7 +487,7 @@ class BandwidthRun:
                 raise
             except Exception as error:
                 # nobody foresaw what its ends printed: the others are still to be measured
-                report, failure, why = None, None, str(unforeseen(error, f"{client.node} -> {server.node}"))
+                report, failure, why = None, None, str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
             found = dataclasses.replace(found, commands=(*found.commands, *fresh.commands), why=why[:300])
             if failure is None or failure.kind not in LOST or not left or self._clock() + fabric.pods.seconds >= end:
                 break
@@ -519,7 +521,7 @@ class BandwidthRun:
         rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
         ran: tuple[str, ...] = ()
         # all attempts together have the time that the plan counts: no end takes more of it from the pairs after it
-        end = start + most_seconds_of_a_pair(fabric)
+        end = start + compute_most_seconds_of_a_pair(fabric)
         earlier: typing.Optional[PairResult] = None
         for left in reversed(range(ATTEMPTS)):
             # an earlier attempt's port may not be free yet
@@ -556,8 +558,8 @@ class BandwidthRun:
     def _attempt_or_not(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """An attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still to
-        be measured."""
+        """Make an attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still
+        to be measured."""
         try:
             return self._attempt(fabric, task, client, server, self._next_ports(), flow, end)
         except (ApiError, LeaseLost):
@@ -566,7 +568,7 @@ class BandwidthRun:
         except OperandError as error:
             failure, evidence = "not_run", str(error)
         except Exception as error:
-            failure, evidence = "no_measurement", str(unforeseen(error, f"{client.node} -> {server.node}"))
+            failure, evidence = "no_measurement", str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
         return _failed(fabric, task, failure, evidence)
 
     def _attempt(
@@ -585,7 +587,9 @@ class BandwidthRun:
                 end,
             )
         if {client.name, server.name} <= self._labelled:
-            result = dataclasses.replace(result, flow_label=flow_label(task.rail, client.node, server.node, flow))
+            result = dataclasses.replace(
+                result, flow_label=compute_flow_label(task.rail, client.node, server.node, flow)
+            )
         gone = self._pods.gone(client, server)
         if gone is not None:
             return dataclasses.replace(
@@ -594,8 +598,8 @@ class BandwidthRun:
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         there, here = (
-            (server, commands.ping_server(address, port, limit)),
-            (client, commands.ping_client(address, port, limit)),
+            (server, commands.render_ping_server(address, port, limit)),
+            (client, commands.render_ping_client(address, port, limit)),
         )
         ran, failure = self._both(there, here, commands.PING_SERVER_UP, limit, False, end, _ping_failure)
         result = dataclasses.replace(
@@ -636,8 +640,11 @@ class BandwidthRun:
     def _tcp(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, end: float
     ) -> PairResult:
-        there = (server, commands.tcp_bandwidth(fabric, server.address or "", server.cpus, port))
-        here = (client, commands.tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""))
+        there = (server, commands.render_tcp_bandwidth(fabric, server.address or "", server.cpus, port))
+        here = (
+            client,
+            commands.render_tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""),
+        )
         ran, failure = self._both(
             there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _tcp_failure
         )
@@ -657,9 +664,11 @@ class BandwidthRun:
 
     def _bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
-    ) -> tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
-        """What ib_write_bw reported, the result with its command, and the failure if there is one."""
-        result = dataclasses.replace(result, queue_pairs=queue_pairs(fabric, (client.rate_gbps, server.rate_gbps)))
+    ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
+        """Run ib_write_bw, and return its report, the result with its command, and the failure if there is one."""
+        result = dataclasses.replace(
+            result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
+        )
         how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
         there, here = (
             (
@@ -691,7 +700,8 @@ class BandwidthRun:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """What the client did, and the failure of either end, or of its pod; see client_server.
+        """Run client and server, and return the client's result, and the failure of either end, or of its pod; see
+        client_server.
 
         :param until: time by the clock at which the pair has spent its time
         """
@@ -702,13 +712,13 @@ class BandwidthRun:
             gone = self._pods.gone(*ends)
             return gone.evidence if gone is not None else ""
 
-        ran, failure = both(
+        ran, failure = run_pair(
             (server, there[1]),
             (client, here[1]),
             up,
             limit,
             judge_server,
-            judge or failure_of,
+            judge or find_failure,
             lost,
             lambda: until - self._clock(),
         )
@@ -719,12 +729,12 @@ class BandwidthRun:
 
 def _ping_failure(result: CommandResult) -> typing.Optional[Failure]:
     """rping's client exits with 0 also where its server left it before a round trip was made."""
-    return failure_of(result) or rping.short(result.output, commands.PINGS)
+    return find_failure(result) or rping.short(result.output, commands.PINGS)
 
 
 def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
     """iperf3 exits with 0 also where its JSON tells of an error."""
-    failure, error = failure_of(result), iperf3.error(result.output)
+    failure, error = find_failure(result), iperf3.error(result.output)
     return (
         classify(result.exit_code or 1, result.timed_out, error)
         if error and (failure is None or failure.kind == "exit_code")

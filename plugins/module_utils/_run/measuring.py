@@ -22,7 +22,7 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes.observers import holds_back, owned_namespace
 from .._parse.kubernetes.resource import name_of
 from .._plan.measured_network import ForeignNetwork, copy_of
-from .._render.measuring import measured, namespace, policy
+from .._render.measuring import measured, render_namespace, render_policy
 from .._render.names import MANAGED_BY
 from .admission import admitted
 from .finalizers import FinalizerSweep, end_mirror_pods, is_bare, take_off
@@ -84,7 +84,7 @@ class Place:
         if self._clear() == "prepared":
             return False
         try:
-            self._cluster.create(namespace(self._run))
+            self._cluster.create(render_namespace(self._run))
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -134,7 +134,7 @@ class Place:
         :raises ApiError: the server cannot be reached, or the user may not make the NetworkPolicy
         :raises RdmaError: one of this name is not the collection's, or the server made another one of ours
         """
-        wanted = policy(self._run)
+        wanted = render_policy(self._run)
         title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", existing(self._cluster, wanted)
         remedy = f"Delete it: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
         if found is not None and not ours(found):
@@ -157,7 +157,7 @@ class Place:
     def _remove_own(self) -> None:
         """Remove what runs make in a prepared namespace beside pods."""
         self._remove_copies()
-        found = existing(self._cluster, policy(self._run))
+        found = existing(self._cluster, render_policy(self._run))
         if found is not None and ours(found):
             self._cluster.delete("NetworkPolicy", NAMESPACE, POLICY, only={"uid": found["metadata"]["uid"]})
 

@@ -19,7 +19,7 @@ from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.node.memlock import MemlockError
 from .._parse.node.memlock import parse as parse_log
-from .._render.memlock import memlock_pod
+from .._render.memlock import render_memlock_pod
 from .pods import lacking, workers
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
@@ -30,7 +30,7 @@ PARALLEL = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class MemlockTask:
     """:ivar limit: seconds until all pods must have ended
     :ivar run: who owns the pods
     :ivar refused: fabrics on which no pod may be made, by name
@@ -48,7 +48,9 @@ class Task:
 class Prover:
     """One run."""
 
-    def __init__(self, cluster: Cluster, task: Task, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
         self._cluster = cluster
         self._task = task
         self._clock = clock
@@ -58,7 +60,7 @@ class Prover:
         self._uids: dict[tuple[str, str], str] = {}
 
     def run(self) -> tuple[MemlockProof, ...]:
-        """A proof, or why there is none, of each RDMA fabric on each node.
+        """Return a proof, or why there is none, of each RDMA fabric on each node.
 
         :raises ApiError: the server cannot be reached
         """
@@ -76,7 +78,7 @@ class Prover:
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
                         proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
                         continue
-                    made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
+                    made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
                     pods[key] = made
                     refusal = self._create(made)
                     if refusal:
@@ -87,7 +89,8 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create(self, made: Resource) -> str:
-        """Why it was refused. One that a stopped run has left is removed first: what it found is of another time."""
+        """Create the pod, and return why it was refused. One that a stopped run has left is removed first: its result
+        is of another time."""
         self._remove([made])
         try:
             metadata = self._cluster.create(made)["metadata"]
@@ -157,7 +160,7 @@ class Prover:
                     self._pause(LOOK)
 
     def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
-        """The pod that this run made; whatever has the name, before it made one."""
+        """Return the pod that this run made; whatever has the name, before it made one."""
         return {"uid": self._uids[item]} if item in self._uids else None
 
     def _there(self, namespace: str, name: str) -> bool:

@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import typing
 
-from .._check.controllers.sriov_operator import machine_pool_of
+from .._check.controllers.sriov_operator import find_machine_pool
 from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent
 from .._model.lease import LeaseLost
@@ -23,15 +23,15 @@ from .._observe import many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
 from .._observe.patience import PatientCluster
-from .._plan.node_roll import action_of, line, plan, turn
+from .._plan.node_roll import choose_action, line, plan, turn
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
-from .node_turn import USUAL, Going, Limits, Power, Say, Turns, not_taken
-from .pool_reboot import PoolReboot, Work, rebooted_by
-from .roll_cluster import Reader
+from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
+from .pool_reboot import PoolReboot, Work, describe_reboot
+from .roll_cluster import RollClusterReader
 
 
-class Roller:
+class NodeRoller:
     """Rolls the nodes of one cluster.
 
     :param stop: whether to end before the next node
@@ -42,12 +42,12 @@ class Roller:
         self,
         cluster: Api,
         sources: typing.Sequence[Source],
-        power: Power,
+        power: PowerControl,
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
         stop: typing.Callable[[], bool] = lambda: False,
-        limits: Limits = USUAL,
+        limits: RollLimits = USUAL,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
         self._going = Going(pause)
@@ -61,11 +61,11 @@ class Roller:
             limits,
             tuple(hosts),
         )
-        self._reader = Reader(self._cluster, self._checks, self._hosts)
-        self._turns = Turns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
+        self._reader = RollClusterReader(self._cluster, self._checks, self._hosts)
+        self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """What is to be done now.
+        """Plan the next steps of the roll.
 
         :raises ApiError: the nodes can't be listed
         :raises ResourceError: an object that is none of its kind
@@ -75,7 +75,7 @@ class Roller:
         pooled = {
             node.name
             for node in cluster.nodes
-            if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None
+            if node.machine_config or find_machine_pool(node, cluster.machine_pools) is not None
         }
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
         ridden = {
@@ -87,7 +87,7 @@ class Roller:
         seen = self._sources.look(inventory)
         # a reset that nobody could order is told before anything is touched
         for node, told in self._power.prove(
-            [node for node, one in seen.items() if action_of(one.differences) in ("reboot", "power_cycle")]
+            [node for node, one in seen.items() if choose_action(one.differences) in ("reboot", "power_cycle")]
         ).items():
             seen[node] += told
         return plan(seen, cluster, intent, inventory)
@@ -169,14 +169,14 @@ class Roller:
                 )
             for step in (step for step, boot in also.items() if self._turns.boot_id(step.node) != boot):
                 found[step.node] = dataclasses.replace(
-                    found[step.node], did=(*found[step.node].did, rebooted_by(step.also))
+                    found[step.node], did=(*found[step.node].did, describe_reboot(step.also))
                 )
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
-        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited
-        for, and etcd until it is whole."""
+        """Return the nodes of a wave that may go now, and why not all. While none may, a node that is about to be Ready
+        again is waited for, and etcd until it is whole."""
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
         end, told = self._clock() + self._limits.whole, ""
@@ -209,8 +209,8 @@ class Roller:
         return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no
-        further."""
+        """Yield those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others
+        go no further."""
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
@@ -221,7 +221,7 @@ class Roller:
             raise
 
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Those that the machine config operator reboots."""
+        """Yield those that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
@@ -234,7 +234,7 @@ class Roller:
 
 
 def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
-    """What becomes of a node that nothing is done about."""
+    """Return the outcome of a node that the roll does not change."""
     if step.untaken:
         error = not_taken(step.node, step.untaken, "at the reset")
         return NodeOutcome(step.node, "failed", error.seen, error.remedy)

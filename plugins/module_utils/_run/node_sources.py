@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.node_roll import Difference, Mark, Seen
+from .._model.node_roll import Mark, NodeDifference, NodeDifferences
 
 
 class Source(typing.Protocol):
@@ -21,8 +21,8 @@ class Source(typing.Protocol):
     live: bool
     of_pools: bool
 
-    def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """What differs now; without the nodes that it knows nothing of."""
+    def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
+        """Return the present differences; without the nodes that the source does not know."""
 
     def set(self, node: str) -> str:
         """Set what differs; what was done in words. Again it does nothing.
@@ -51,15 +51,15 @@ class Sources:
         """
         self._pooled, self._ridden = pooled, ridden
 
-    def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, Seen]:
-        """What differs now, in the order of the nodes; without those that no source knows anything of."""
-        named, found = tuple(nodes), typing.cast(dict[str, Seen], {})
+    def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, NodeDifferences]:
+        """Return the present differences, in the order of the nodes; without those that no source knows."""
+        named, found = tuple(nodes), typing.cast(dict[str, NodeDifferences], {})
         for source in (source for source in self._sources if source.live or not live_only):
             for node, shown in source.look(
                 [node for node in named if source.of_pools or node not in self._pooled or node in self._ridden]
             ).items():
                 seen = shown if source.of_pools or node not in self._pooled else _of_ridden(shown, self._ridden[node])
-                found[node] = found.get(node, Seen()) + seen
+                found[node] = found.get(node, NodeDifferences()) + seen
                 if not source.live and (seen.differences or seen.error or seen.blind):
                     self.unproven.add(node)
         return {node: found[node] for node in named if node in found}
@@ -71,15 +71,16 @@ class Sources:
         """
         return [done for source in self._sources for done in [source.set(name)] if done]
 
-    def hidden(self, name: str) -> tuple[Difference, ...]:
-        """What a MachineConfig sets, so that only a look at the node shows that it took it."""
-        found = [source.look([name]).get(name, Seen()) for source in self._sources if not source.of_pools]
+    def hidden(self, name: str) -> tuple[NodeDifference, ...]:
+        """Return the differences that a MachineConfig sets, so that only the node itself shows that they are in
+        force."""
+        found = [source.look([name]).get(name, NodeDifferences()) for source in self._sources if not source.of_pools]
         if any(seen.differences or seen.error for seen in found):
             self.unproven.add(name)
         return tuple(one for seen in found for one in seen.differences)
 
 
-def _of_ridden(seen: Seen, noted: Mark) -> Seen:
+def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
     """Of what its MachineConfig sets: what it was rebooted for. What else differs is a matter of the next roll of its
     pool."""
     return dataclasses.replace(

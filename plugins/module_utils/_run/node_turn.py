@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.control_plane import keeps
+from .._check.controllers.control_plane import explain_why_kept
 from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
-from .._model.node_roll import Difference, Mark, NodeOutcome, NodeStep, OutcomeState, RollPlan, Seen
+from .._model.node_roll import Mark, NodeDifference, NodeDifferences, NodeOutcome, NodeStep, OutcomeState, RollPlan
 from .._observe.kubernetes import ApiError, Clock
 from .._observe.kubernetes import Cluster as Api
 from .._observe.patience import AWAY
@@ -21,12 +21,12 @@ from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_firmware import FIRMWARE
-from .._plan.node_roll import why_not_again
+from .._plan.node_roll import explain_why_not_again
 from .._plan.node_sources import KERNEL
-from .._render.roll_mark import marked
+from .._render.roll_mark import mark_node
 from .drain import Drain, NodeFailed
 from .node_sources import Sources
-from .roll_cluster import Reader
+from .roll_cluster import RollClusterReader
 
 Say = typing.Callable[[str], None]
 #: causes after which nobody knows whether a BMC took a reset
@@ -41,12 +41,12 @@ _WHERE = {
 }
 
 
-class Power(typing.Protocol):
-    """Who resets nodes."""
+class PowerControl(typing.Protocol):
+    """A power source: it resets nodes."""
 
-    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """Why it can't reset these nodes (refusals, with what to do), and what of its power over them is not proven
-        (notes)."""
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
+        """Return why it can't reset these nodes (refusals, with what to do), and what is not proven of its power over
+        them (notes)."""
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Order it once; its kind.
@@ -56,7 +56,7 @@ class Power(typing.Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class RollLimits:
     """Seconds.
 
     :ivar look: between two looks at a node
@@ -80,12 +80,11 @@ class Limits:
 
 
 #: for who has no reason for others
-USUAL = Limits()
+USUAL = RollLimits()
 
 
 class Going:
-    """Whether the roll goes on. Of one that was interrupted nothing is done or undone any more, and the next run takes
-    it up.
+    """The state of the roll. An interrupted roll does and undoes nothing any more, and the next run continues it.
 
     :ivar over: it was interrupted
     """
@@ -104,8 +103,8 @@ class Going:
             raise KeyboardInterrupt
 
 
-class Turns:
-    """What is done to one node, for all nodes of a roll.
+class NodeTurns:
+    """The actions on one node, for all nodes of a roll.
 
     :ivar intent: of the cluster; inventory: names of its nodes; planned: what is done now
     """
@@ -113,13 +112,13 @@ class Turns:
     def __init__(
         self,
         cluster: Api,
-        reader: Reader,
+        reader: RollClusterReader,
         sources: Sources,
-        power: Power,
+        power: PowerControl,
         going: Going,
         clock: Clock,
         say: Say,
-        limits: Limits,
+        limits: RollLimits,
     ) -> None:
         self._cluster, self._reader, self._sources, self._power = cluster, reader, sources, power
         self._going, self._clock, self._say, self._limits = going, clock, say, limits
@@ -134,7 +133,7 @@ class Turns:
         self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
 
     def outcome(self, step: NodeStep) -> NodeOutcome:
-        """What became of a node.
+        """Return the outcome of a node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -155,7 +154,7 @@ class Turns:
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
     def _work(self, step: NodeStep, did: list[str]) -> bool:
-        """Whether it is known to be as wanted.
+        """Roll one node, and return whether it is known to be as wanted.
 
         :raises RdmaError: it is not
         """
@@ -212,7 +211,7 @@ class Turns:
             raise
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """The note of a node that takes no pods."""
+        """Return the note of a node that takes no pods."""
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)
@@ -260,7 +259,7 @@ class Turns:
 
     def _may_go_again(self, step: NodeStep) -> None:
         """:raises NodeFailed: what was planned by a run that ended may not be done now"""
-        why = why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
+        why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
             raise NodeFailed(
                 f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
@@ -278,7 +277,7 @@ class Turns:
             "Do what is said there, and run again: it is reset then",
         )
         for node in (node for node in cluster.nodes if node.name == step.node):
-            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if why:
                 raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
             why = cluster.in_the_way(node, self.inventory)
@@ -286,7 +285,7 @@ class Turns:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
     def _ordered(self, step: NodeStep, did: list[str]) -> bool:
-        """Whether it is sure that the BMC took it.
+        """Return whether it is sure that the BMC took it.
 
         :raises BmcError: it did not
         """
@@ -360,20 +359,20 @@ class Turns:
             self._pause()
 
     def _differs(self, name: str) -> bool:
-        """Whether something differs, or may."""
-        seen = self._sources.look([name]).get(name, Seen())
+        """Return whether the node differs, or may differ."""
+        seen = self._sources.look([name]).get(name, NodeDifferences())
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
-    def _settled(self, name: str) -> Seen:
-        """What still differs, once the BMC has had its time."""
+    def _settled(self, name: str) -> NodeDifferences:
+        """Return the remaining differences, once the BMC has had its time."""
         end = self._clock() + self._limits.settle
         while True:
-            seen = self._sources.look([name], live_only=True).get(name, Seen())
+            seen = self._sources.look([name], live_only=True).get(name, NodeDifferences())
             if not (seen.error or seen.differences) or self._clock() >= end:
                 return seen
             self._pause()
 
-    def _check(self, step: NodeStep, seen: Seen) -> None:
+    def _check(self, step: NodeStep, seen: NodeDifferences) -> None:
         if seen.error:
             raise NodeFailed(
                 f"whether it took what was set is not known: {seen.error}",
@@ -383,7 +382,7 @@ class Turns:
             raise not_taken(step.node, seen.differences, "when it was set")
 
     def _finish(
-        self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: list[str], keep: bool = False
+        self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
         """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or
         nobody knows.
@@ -413,10 +412,10 @@ class Turns:
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
-        self._cluster.patch("Node", "", name, marked(noted, unschedulable))
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable))
 
 
-def not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaError:
+def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
     """Say what a node did not take."""
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing
 
-from .._model.node_roll import Seen
+from .._model.node_roll import NodeDifferences
 
 
-class Looked:
+class ObservedSource:
     """A source that knows what was seen, and nothing later.
 
     :param seen: by node
@@ -19,14 +19,14 @@ class Looked:
 
     live = False
 
-    def __init__(self, seen: typing.Mapping[str, Seen], of_pools: bool = True) -> None:
+    def __init__(self, seen: typing.Mapping[str, NodeDifferences], of_pools: bool = True) -> None:
         self._seen, self.of_pools = dict(seen), of_pools
 
     def __bool__(self) -> bool:
         return bool(self._seen)
 
-    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
-        """What differed when somebody looked."""
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
+        """Return the differences at the time of the observation."""
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:

@@ -11,7 +11,7 @@ from .._model.observers import Observer, ObserversFacts
 
 
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
-    """Its namespace, and itself.
+    """Return its namespace, and itself.
 
     :param observers: of the run; None: it has none
     :raises RdmaError: there is none that is ready

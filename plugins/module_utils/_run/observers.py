@@ -14,12 +14,22 @@ from .._check.controllers.observers import Patience, absence, judge, selected
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
 from .._model.kubernetes import Container
-from .._model.observers import DAEMON_SET, LABEL, PREPARED, Observer, ObserversFacts, ObserversSeen, Wanted
+from .._model.observers import (
+    DAEMON_SET,
+    LABEL,
+    PREPARED,
+    ClusterEvent,
+    Observer,
+    ObserversFacts,
+    ObserversSeen,
+    Wanted,
+)
 from .._observe.apply import Outcome, apply_all, ours, stable
 from .._observe.foreign import Kept, objects_of_others
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import observers as parse
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
@@ -32,6 +42,8 @@ Say = typing.Callable[[str], None]
 #: what the wait looks at; without the events it goes on
 KINDS = ("DaemonSet", "Pod", "Node", "Event")
 SELECTOR = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+#: Events that are listed and kept, and of them those of one object: any kubelet writes as many as it likes
+MOST_EVENTS, MOST_OF_OBJECT = 20_000, 2_000
 #: seconds between two looks at what is to go; for which news is gathered before it is judged
 LOOK, SETTLE = 1.0, 0.2
 #: whom to ask for what the user may not do
@@ -312,7 +324,8 @@ class Observers:
         if feed is not None:
             return self._follow(feed, wanted, nodes)
         in_namespace = {kind: self._namespace for kind in KINDS if kind != "Node"}
-        watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR})
+        only, most = {"Pod": is_made_pod}, {"Event": MOST_EVENTS}
+        watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR}, only=only, most=most)
         watch.start()
         try:
             return self._follow(watch, wanted, nodes)
@@ -327,6 +340,8 @@ class Observers:
             if view.complete:
                 observers = patience.apply(judge(nodes, view.seen()), now)
                 text = tally(observers)
+                if view.dropped:
+                    text += f"; Events left out, since there are more than {MOST_EVENTS}: {view.dropped}"
                 if text != told:
                     told = text
                     self._say(f"{now - start:5.0f} s  {text}")
@@ -422,7 +437,7 @@ class Observers:
                 f"the namespace {self._namespace}{f' ({why})' if why else ''}",
                 f"kubectl get namespace {self._namespace} -o yaml",
             )
-        every = self._cluster.list("Pod", self._namespace, SELECTOR).items
+        every = self._cluster.list("Pod", self._namespace, SELECTOR, only=is_made_pod).items
         pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (
             (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide")
@@ -462,9 +477,9 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     view = _View(namespace)
     for kind in KINDS:
         try:
-            view.replace(
-                kind, cluster.list(kind, "" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "").items
-            )
+            where = ("" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "")
+            only, most = (is_made_pod if kind == "Pod" else None), (MOST_EVENTS if kind == "Event" else 0)
+            view.replace(kind, cluster.list(kind, *where, most=most, only=only).items)
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -480,7 +495,8 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
     daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
-    found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
+    there = cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}", only=is_made_pod)
+    found = map(parse.observer_pod, there.items)
     pod = next(
         (
             pod
@@ -548,6 +564,8 @@ class _View:
         self._namespace = namespace
         self._parsed: dict[str, dict[str, typing.Any]] = {}
         self._errors: dict[str, str] = {}
+        #: Events that are kept no longer
+        self.dropped = 0
         self._parsers: dict[str, typing.Callable[[Resource], typing.Any]] = {
             "DaemonSet": parse.observer_set,
             "Pod": parse.observer_pod,
@@ -573,6 +591,21 @@ class _View:
                 known.pop(name_of(item), None)
             else:
                 known[name_of(item)] = self._parsers[kind](item)
+        if kind == "Event" and len(known) > MOST_EVENTS:
+            self._parsed[kind] = self._telling(known)
+            self.dropped += len(known) - len(self._parsed[kind])
+
+    def _telling(self, events: typing.Mapping[str, ClusterEvent]) -> dict[str, ClusterEvent]:
+        """The half of the Events that tells most: those of the observers and their DaemonSet before all others, of each
+        object so many, and the newest."""
+        seen, kept = self.seen(), typing.cast(dict[str, ClusterEvent], {})
+        ours = {pod.uid for pod in seen.pods} | ({seen.daemon.uid} if seen.daemon is not None else set())
+        numbers: collections.Counter[str] = collections.Counter()
+        for name, event in sorted(events.items(), key=lambda one: (one[1].uid in ours, one[1].time), reverse=True):
+            numbers[event.uid] += 1
+            if numbers[event.uid] <= MOST_OF_OBJECT and len(kept) < MOST_EVENTS // 2:
+                kept[name] = event
+        return kept
 
     def fail(self, kind: str, error: str) -> None:
         """What was known stays, and counts: an API server that is away for a moment has changed nothing."""

@@ -23,13 +23,13 @@ from .._parse.kubernetes.resource import Resource, mapping_at, name_of
 from .._plan.olm import Arranged, arrange
 from .watch import Change, WatchFeed
 
-#: kind: where it goes in Seen, and its parser
+#: kind: where it goes in Seen, and its parser. Those that tell which Subscriptions count come before these
 _KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
     "CatalogSource": ("catalogs", olm.catalog),
     "OperatorGroup": ("groups", olm.operator_group),
+    "ClusterServiceVersion": ("versions", olm.service_version),
     "Subscription": ("subscriptions", olm.subscription),
     "InstallPlan": ("plans", olm.install_plan),
-    "ClusterServiceVersion": ("versions", olm.service_version),
 }
 SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 #: seconds for which news is gathered before it is judged
@@ -52,17 +52,23 @@ def refuse_without_olm(cluster: Cluster) -> None:
         raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
 
 
-def look(cluster: Cluster, packages: typing.Iterable[str]) -> Seen:
+def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> Seen:
     """All that OLM shows, once.
 
     :raises ApiError: it cannot be read
     """
-    found: dict[str, typing.Any] = {}
-    for kind, (field, parse) in _KINDS.items():
-        found[field] = {
-            _place(item): parse(item) for item in cluster.list(kind, selector=SELECTORS.get(kind, "")).items
-        }
-    return Seen(**found, packages=observe.packages(cluster, packages))
+    wishes, seen = tuple(wishes), Seen()
+    for kind in _KINDS:
+        only = observe.of_namespaces(_spaces(wishes, seen)) if kind == "Subscription" else None
+        listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
+        seen = take(seen, Change(kind, "replace", listed.items))
+    return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
+
+
+def _spaces(wishes: typing.Iterable[OperatorWish], seen: Seen) -> frozenset[str]:
+    """Namespaces in which a Subscription may count: those of the wishes, and those in which OLM installs something. No
+    tenant can make an OperatorGroup or a ClusterServiceVersion."""
+    return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
 
 def _place(item: Resource) -> Place:
@@ -129,7 +135,7 @@ class Installer:
         :raises RdmaError: the cluster has no OLM, or what it shows cannot be read
         """
         refuse_without_olm(self._cluster)
-        seen = look(self._cluster, [wish.package for wish in wishes])
+        seen = look(self._cluster, wishes)
         for wish in wishes:
             for place in uncounted(wish, seen):
                 self._say(
@@ -207,7 +213,8 @@ class Installer:
         """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
         if not wishes:
             return ()
-        feed = WatchFeed(self._cluster, {}, tuple(_KINDS), selectors=SELECTORS)
+        only = {"Subscription": observe.of_namespaces(_spaces(wishes, seen))}
+        feed = WatchFeed(self._cluster, {}, tuple(_KINDS), selectors=SELECTORS, only=only)
         feed.start()
         with contextlib.ExitStack() as stack:
             stack.callback(feed.stop)

@@ -11,23 +11,23 @@ import functools
 import threading
 import typing
 
-from .._check.bandwidth.addresses import announced_twice, why_outside
+from .._check.bandwidth.addresses import find_announced_twice, why_outside
 from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.boundary.form import shown
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.measuring import NAMESPACE, Refusal
 from .._model.operand import OperandError, operand
 from .._model.profiles import carries_rdma, resource_of
-from .._model.profiles import rails as fabric_rails
+from .._model.profiles import list_rails as fabric_rails
 from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.foreign import is_mirror_pod
+from .._parse.kubernetes.foreign import is_made_pod, is_mirror_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
@@ -36,7 +36,7 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod
-from .client_server import failure_of
+from .client_server import find_failure
 from .finalizers import take_off
 from .watch import Change, WatchFeed
 
@@ -50,6 +50,11 @@ SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), F
 PROBE_LIMIT = 30
 #: the part of ``pod_seconds`` that the look into a pod may take: who waits longer for pods has slower nodes
 _LOOK_PART = 0.2
+#: how many times ``pod_seconds`` the pods of one node may take, over all rounds in which its rails are looked for
+_DRAWS = 2
+#: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
+#: how many times the seconds that these took
+_LATE_PART, _LATE_TIMES = 1 / 3, 2
 #: seconds after which a pod that does not go is looked at: does its node live
 LOST_SECONDS = 15.0
 #: seconds that pods have to go, at most: they get one second to end, and the rest is the work of their node
@@ -105,9 +110,12 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
     pool.shutdown()
 
 
-def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
+def lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
     """Why a node can have no pod that asks for a resource."""
-    return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
+    if node not in known:
+        return "the cluster knows no such node"
+    why = known[node].not_ready
+    return f"the node offers no {resource}{f'; it is not ready: {why}' if why else ''}"
 
 
 def unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
@@ -142,7 +150,7 @@ def _lost(item: Resource, dropped: bool) -> str:
         return _DELETED if dropped else _unready(state_of_pod(item))
     except Exception as error:
         # one thread hears of all pods, and the kubelet of one node wrote this
-        return str(unforeseen(error, "the status of the pod"))
+        return str(wrap_unforeseen(error, "the status of the pod"))
 
 
 def _node_of(item: Resource) -> str:
@@ -275,7 +283,7 @@ class Pods:
 
     def _feed(self) -> WatchFeed:
         """News of pods. In other namespaces tenants give names and labels as they like."""
-        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR)
+        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
         """Whether it is a pod that this run has made, and not another one of that name."""
@@ -321,37 +329,52 @@ class Pods:
             name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()
         }
         held: dict[str, list[RdmaPod]] = {name: [] for name in offered}
+        # each round waits for the slowest of its nodes: one that takes its time in each of them ends its own draw
+        spent = dict.fromkeys(offered, 0.0)
         while True:
             tasks = [
                 (name, len(pods) + number)
                 for name, pods in held.items()
                 # a pod that cannot be used ends the draw: more of them would fare no better
                 if not any(item.error for item in pods) and len({item.rail for item in pods}) < hcas
+                if spent[name] < self._draw_seconds
                 for number in range(min(hcas, most[name] - len(pods)))
             ]
             if not tasks:
                 break
             made = list(pool.map(lambda task: self._create(fabric, task[0], task[1], seconds), tasks))
-            ready = self._await_ready([item for item in made if not item.error])
+            ready = self._await_ready([item for item in made if not item.error], spent)
             looked = dict(zip(ready, pool.map(lambda entry: self._look_or_not(fabric, *entry), ready.values())))
+            slowest: dict[str, float] = {}
+            for item, took in looked.values():
+                slowest[item.node] = max(took, slowest.get(item.node, 0.0))
+            for name, took in slowest.items():
+                spent[name] += took
             for item in made:
-                held[item.node].append(looked.get(item.name, item))
+                held[item.node].append(looked[item.name][0] if item.name in looked else item)
         # whose it is cannot be told, and what goes to it would be measured as if it went to the other
-        told = announced_twice(item for pods in held.values() for item in pods)
+        told = find_announced_twice(item for pods in held.values() for item in pods)
         for name, pods in held.items():
             held[name] = [
                 dataclasses.replace(item, error=told[item.name], cause="address") if item.name in told else item
                 for item in pods
             ]
         chosen = [
-            self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)
+            self._choose(fabric, name, rail, pods, spent[name])
+            for name, pods in held.items()
+            for rail in fabric_rails(fabric)
         ]
         used = {item.name for item in chosen}
         surplus = [item for pods in held.values() for item in pods if item.name not in used]
         self.discard(pool, surplus)
         return chosen
 
-    def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod]) -> RdmaPod:
+    @property
+    def _draw_seconds(self) -> float:
+        """Limit of the pods of one node, over all rounds of a draw."""
+        return _DRAWS * self._plan.pod_seconds
+
+    def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
         """The pod of one rail, or why there is none."""
         broken = next((item for item in pods if item.error), None)
         mine = next((item for item in pods if item.rail == rail and not item.error), None)
@@ -365,6 +388,8 @@ class Pods:
         error = (
             f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
         )
+        if spent >= self._draw_seconds:
+            error += f"; no more were started, since its pods took {spent:.0f} s"
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
     def start_whole(
@@ -382,7 +407,7 @@ class Pods:
                 for node in wanted
             ]
         made = list(pool.map(lambda node: self._create_as(fabric, node, wanted[node]), wanted))
-        ready = self._await_ready([item for item in made if not item.error])
+        ready = self._await_ready([item for item in made if not item.error], together=True)
         self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
         self._listen()
         return [ready.get(item.name, (item, {})) for item in made]
@@ -452,8 +477,17 @@ class Pods:
                 raise
             return found
 
-    def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> dict[str, tuple[RdmaPod, Resource]]:
-        """Each pod with its resource once it is ready, or with the error that kept it from there."""
+    def _await_ready(
+        self,
+        pods: typing.Sequence[RdmaPod],
+        spent: typing.Optional[dict[str, float]] = None,
+        together: bool = False,
+    ) -> dict[str, tuple[RdmaPod, Resource]]:
+        """Each pod with its resource once it is ready, or with the error that kept it from there.
+
+        :param spent: seconds that the pods of each node took before; what they take now is added
+        :param together: once most are ready, the others have little more time: one kubelet holds all up otherwise
+        """
         done: dict[str, tuple[RdmaPod, Resource]] = {}
         if not pods:
             return done
@@ -461,7 +495,12 @@ class Pods:
         since: dict[str, tuple[str, float]] = {}
         leaving: dict[str, str] = {}
         start = self._clock()
-        end, tell = start + self._plan.pod_seconds, start + TOLD_SECONDS
+        before = dict(spent or {})
+        ends = {
+            item.node: start + min(self._plan.pod_seconds, self._draw_seconds - before.get(item.node, 0.0))
+            for item in pods
+        }
+        tell, most_ready = start + TOLD_SECONDS, not together
         feed = self._feed()
         feed.start()
         try:
@@ -470,15 +509,23 @@ class Pods:
                 for item in pods:
                     if item.name not in done:
                         try:
-                            self._judge_pod(item, seen.get(item.name), since, leaving.values(), now, now >= end, done)
+                            over = now >= ends[item.node]
+                            self._judge_pod(item, seen.get(item.name), since, leaving.values(), now, over, done)
                         except Exception as error:
                             # the kubelet of one node wrote it
                             done[item.name] = (
-                                dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))),
+                                dataclasses.replace(item, error=str(wrap_unforeseen(error, "the status of the pod"))),
                                 {},
                             )
+                        if spent is not None:
+                            spent[item.node] = before[item.node] + now - start
                 if len(done) == len(pods):
                     break
+                if not most_ready and 2 * sum(not item.error for item, _found in done.values()) > len(pods):
+                    most_ready = True
+                    last = now + max(_LATE_PART * self._plan.pod_seconds, _LATE_TIMES * (now - start))
+                    ends = {node: min(last, end) for node, end in ends.items()}
+                end = max(ends[item.node] for item in pods if item.name not in done)
                 if now >= tell:
                     tell = now + TOLD_SECONDS
                     late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
@@ -566,12 +613,14 @@ class Pods:
         who = "" if _host_of(last) else "an Event says: "
         return f"{who}{last.get('reason')}: {both_ends(str(last.get('message')))}"
 
-    def _look_or_not(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
-        """A look. What nobody foresaw in what the pod shows is an error of this pod."""
+    def _look_or_not(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
+        """A look, and its seconds. What nobody foresaw in what the pod shows is an error of this pod."""
+        begun = self._clock()
         try:
-            return self._look(fabric, item, found)
+            item = self._look(fabric, item, found)
         except Exception as error:
-            return dataclasses.replace(item, error=str(unforeseen(error, "the look into the pod")))
+            item = dataclasses.replace(item, error=str(wrap_unforeseen(error, "the look into the pod")))
+        return item, self._clock() - begun
 
     def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
         """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""
@@ -590,7 +639,7 @@ class Pods:
             greeting = self._greeting(item, pci or "")
         except (ResourceError, ApiError, OperandError) as error:
             return dataclasses.replace(item, error=str(error))
-        failure = failure_of(greeting)
+        failure = find_failure(greeting)
         if failure is not None:
             failure = self.fate(item) or failure
             silent = failure.kind == "hang"
@@ -641,7 +690,7 @@ class Pods:
         for left in reversed(range(_LOOKS)):
             try:
                 greeting = self.shell(item, pci).wait(self._look_seconds)
-                failure = failure_of(greeting)
+                failure = find_failure(greeting)
                 if not left or failure is None or failure.kind != "exec_lost":
                     break
             except ApiError as error:
@@ -689,7 +738,7 @@ class Pods:
         shell = self._shells.get(item.name)
         if shell is None or not shell.open:
             shell = self._shells[item.name] = self._cluster.shell(
-                item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock
+                item.namespace, item.name, CONTAINER, commands.render_shell(pci), self._clock
             )
         return shell
 
@@ -709,9 +758,7 @@ class Pods:
 
         Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
         """
-        return tuple(
-            item for item in self._cluster.list("Pod", NAMESPACE, SELECTOR).items if not is_mirror_pod("Pod", item)
-        )
+        return self._cluster.list("Pod", NAMESPACE, SELECTOR, only=is_made_pod).items
 
     def remove(self) -> tuple[str, ...]:
         """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those

@@ -24,7 +24,7 @@ def poll(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> T:
-    """What was seen once nothing lacks, or at the end of the time.
+    """Poll until nothing is missing or the time is over, and return the last state.
 
     :param look: reads the cluster
     :param lacking: what of it is not as it has to be, in words; each change of it is said

@@ -18,12 +18,12 @@ from .._model.errors import RdmaError
 from .._model.host import Roll
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
-from .._model.node_roll import Difference, Mark, NodeOutcome, NodeStep
+from .._model.node_roll import Mark, NodeDifference, NodeOutcome, NodeStep
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .drain import NodeFailed
 from .machine_config_roll import RENDER
-from .machine_config_roll import Roller as Pools
+from .machine_config_roll import PoolRoller as Pools
 
 #: nodes that are worked on at the same time
 _PARALLEL = 32
@@ -34,7 +34,7 @@ _WAIT = (
 
 
 class Work(typing.NamedTuple):
-    """What is done to one node; see Turns of node_turn.py.
+    """The work on one node; see Turns of node_turn.py.
 
     :ivar hidden: what its MachineConfig sets that only a look at the node shows
     :ivar end: the end of a node that is back; whether it is known to be as wanted
@@ -43,12 +43,12 @@ class Work(typing.NamedTuple):
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
     mark: typing.Callable[..., None]
     set: typing.Callable[[str], list[str]]
-    hidden: typing.Callable[[str], tuple[Difference, ...]]
+    hidden: typing.Callable[[str], tuple[NodeDifference, ...]]
     end: typing.Callable[[NodeStep, Mark, list[str]], bool]
 
 
-def rebooted_by(pool: str) -> str:
-    """What was done to a node, in words."""
+def describe_reboot(pool: str) -> str:
+    """Describe what was done to a node."""
     return f"reset by the machine config operator (MachineConfigPool {pool})"
 
 
@@ -89,7 +89,7 @@ class PoolReboot:
     def outcomes(
         self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
     ) -> typing.Iterator[NodeOutcome]:
-        """What became of each node.
+        """Return the outcome of each node.
 
         :param rolls: of the pools, as they were planned
         :param seconds: that one turn of a pool may take
@@ -133,7 +133,7 @@ class PoolReboot:
                 )
 
     def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> dict[str, RdmaError]:
-        """Why it failed, by the names of the nodes where it did.
+        """Run a step on each node, and return the errors, by node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -165,7 +165,7 @@ class PoolReboot:
     # Before the pools are touched
 
     def _refused(self) -> typing.Optional[RdmaError]:
-        """What the API server would refuse."""
+        """Return the error of objects that the API server would refuse."""
         try:
             outcomes = self._pools.prepare(self._hosts, True).outcomes
         except LeaseLost:
@@ -207,8 +207,8 @@ class PoolReboot:
     # The roll
 
     def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
-        """Names of the pools that wait to be let go; None when nothing was applied. What is not rendered in time is let
-        go all the same."""
+        """Return the names of the pools that wait to be let go; None when nothing was applied. What is not rendered in
+        time is let go all the same."""
         try:
             prepared = self._pools.prepare(self._hosts, False)
         except LeaseLost:
@@ -237,7 +237,7 @@ class PoolReboot:
             self._why = "; ".join(filter(None, (self._why, str(error))))
         self._released = False
         try:
-            self._wanted = {pool.name: pool.wanted_config for pool in machines.machine_pools(self._cluster)}
+            self._wanted = {pool.name: pool.wanted_config for pool in machines.read_machine_pools(self._cluster)}
         except ApiError as error:
             self._why = self._why or error.text
 
@@ -263,7 +263,7 @@ class PoolReboot:
                 _WAIT,
             )
         if rebooted:
-            did.append(rebooted_by(step.pool))
+            did.append(describe_reboot(step.pool))
         elif step.differences:
             self._work.mark(step.node, None)
             told = (

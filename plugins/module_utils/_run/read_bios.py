@@ -19,9 +19,9 @@ from .._observe.redfish.bmc import Bmc, BmcError, Cause
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._parse.redfish import resources
-from .._parse.redfish.registry import Registry, candidates, location, parse, supports
+from .._parse.redfish.registry import Registry, find_candidates, location, parse, supports
 from .._parse.redfish.resource import last
-from .._parse.redfish.settings import settings, why_held
+from .._parse.redfish.settings import explain_why_held, list_settings
 
 #: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
 #: figures. That many may hang until their time is over before another one has to wait
@@ -73,7 +73,7 @@ class Registries:
         self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """The registry in a body.
+        """Return the registry in a body.
 
         :param path: of the body on its BMC
         :param parse: parses it; what it raises is raised, and not kept
@@ -108,8 +108,8 @@ class Registries:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """What each BMC is asked.
+class BiosQuery:
+    """The query to each BMC.
 
     :ivar seconds: that one BMC has in all
     :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
@@ -123,7 +123,7 @@ class Asked:
 
 
 def read(
-    bmcs: typing.Iterable[Bmc], trust: Trust, asked: Asked, parallel: int = PARALLEL
+    bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
 ) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
     """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
 
@@ -135,16 +135,16 @@ def read(
     return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
-def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
-    """What one BMC says about its BIOS.
+def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
+    """Read the BIOS from one BMC.
 
     :raises BmcError: it says nothing, or nothing that can be understood
     """
     with Session(bmc, trust, asked.seconds) as session:
-        return Reader(session, asked, registries).read()
+        return BiosReader(session, asked, registries).read()
 
 
-class Reader:
+class BiosReader:
     """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the
     registry.
 
@@ -152,22 +152,22 @@ class Reader:
     :raises BmcError: the BMC says nothing about its system
     """
 
-    def __init__(self, session: Session, asked: Asked, registries: Registries) -> None:
+    def __init__(self, session: Session, asked: BiosQuery, registries: Registries) -> None:
         self._session, self._keys, self._registries = session, asked.keys, registries
-        self.system = system_of(session, asked.claims, asked.to_write)
+        self.system = find_system(session, asked.claims, asked.to_write)
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """What it says now.
+        """Read the BIOS again.
 
         :raises BmcError: it says nothing, or nothing that can be understood
         """
         session, system = self._session, self.system
-        bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
+        bios = _understood(session, lambda: resources.parse_bios(session.get(system.bios)))
         errors: list[str] = []
         failures = [bios.refused] if bios.refused else []
         pending, pending_error = _partly(
-            session, "the settings object", lambda: _pending(session, bios), typing.cast(dict[str, typing.Any], {})
+            session, "the settings object", lambda: _read_pending(session, bios), typing.cast(dict[str, typing.Any], {})
         )
         jobs, lockdown = _held(session, system, errors, failures)
         found = self._found = self._found or _find(session, system, bios.registry, self._registries)
@@ -175,7 +175,7 @@ class Reader:
             vendor=system.vendor,
             model=system.model,
             version=system.version,
-            settings=settings(bios, pending, found.registry, why_held(bios, lockdown, jobs), self._keys),
+            settings=list_settings(bios, pending, found.registry, explain_why_held(bios, lockdown, jobs), self._keys),
             registry=found.registry.path if found.registry else "",
             registry_error=found.error,
             settings_uri=bios.settings,
@@ -191,10 +191,10 @@ class Reader:
         )
 
 
-def system_of(session: Session, claims: Claims, to_write: bool) -> resources.System:
-    """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as
-    the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where another
-    one is proven to be the node's.
+def find_system(session: Session, claims: Claims, to_write: bool) -> resources.System:
+    """Return the system of the node: the one that is named, else the only one with a BIOS, else the only one that is
+    called as the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where
+    another one is proven to be the node's.
 
     :param claims: what the nodes call themselves
     :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of
@@ -202,7 +202,9 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
     :raises BmcError: there is none, or not one alone
     """
     bmc = session.bmc
-    paths = _understood(session, lambda: resources.members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
+    paths = _understood(
+        session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC")
+    )
     ids = {last(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
         raise session.error(
@@ -213,7 +215,7 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
     unread: list[BmcError] = []
     for name, path in asked.items():
         try:
-            systems[name] = dataclasses.replace(resources.system(session.get(path)), path=path)
+            systems[name] = dataclasses.replace(resources.parse_system(session.get(path)), path=path)
         except BmcError as error:
             # such as the baseboard of an HGX that is not up yet: the system of the node may be another one
             if bmc.system or error.cause not in _PARTIAL:
@@ -243,20 +245,22 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
 
 
 def _find(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
-    """The registry of a BIOS, by its own BMC.
+    """Find the registry of a BIOS, by its own BMC.
 
     :raises BmcError: the BMC does not answer any more
     """
     try:
-        return Found(_understood(session, lambda: _registry(session, system, name, registries)))
+        return Found(_understood(session, lambda: _find_registry(session, system, name, registries)))
     except BmcError as error:
         if error.cause not in _PARTIAL:
             raise
         return Found(None, error.what)
 
 
-def _registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
-    known = candidates(resources.members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name)
+def _find_registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
+    known = find_candidates(
+        resources.list_members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name
+    )
     if not known:
         raise session.error("not_found", "it has no registry of BIOS attributes", "")
     if len(known) == 1:
@@ -291,20 +295,20 @@ def _held(
         errors.extend([error] if error else [])
         return found
 
-    manager = part("manager", lambda: resources.manager(session.get(system.manager)))
+    manager = part("manager", lambda: resources.parse_manager(session.get(system.manager)))
     if manager is None:
         return None, None
     queue = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
-    failed = resources.failed_job(queue or ())
+    failed = resources.explain_failed_job(queue or ())
     failures.extend([failed] if failed else [])
-    jobs = None if queue is None else resources.bios_jobs(queue)
+    jobs = None if queue is None else resources.parse_bios_jobs(queue)
     return jobs, (
         part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
     )
 
 
-def _pending(session: Session, bios: resources.Bios) -> dict[str, typing.Any]:
-    return resources.pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
+def _read_pending(session: Session, bios: resources.Bios) -> dict[str, typing.Any]:
+    return resources.parse_pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
 
 
 def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
@@ -315,7 +319,7 @@ def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
         answer = session.get(page)
         jobs = resources.expanded(answer, source)
         if jobs is None:
-            paths = resources.members(answer, source)
+            paths = resources.list_members(answer, source)
             if len(paths) > _MOST_JOBS:
                 raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
             jobs = [session.get(path) for path in paths]
@@ -327,7 +331,7 @@ def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
 
 
 def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> tuple[typing.Union[T, U], str]:
-    """A part of the answer, and why it is missing.
+    """Return a part of the answer, and why it is missing.
 
     :raises BmcError: the BMC does not answer any more
     """

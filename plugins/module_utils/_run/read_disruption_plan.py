@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.gate import Stand
+from .._check.controllers.gate import GateInputs
 from .._check.network.disruption.machine_config import left_paused
-from .._check.network.disruption.sriov import Live, disturbed, gated, plan
+from .._check.network.disruption.sriov import Live, add_gate, list_disturbed, plan
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
 from .._model.host import HostConfig
 from .._model.intent import ClusterIntent
@@ -29,8 +29,8 @@ _T = typing.TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
-class Rendered:
-    """What is to be applied; an object of the same name in the cluster is replaced."""
+class RenderedObjects:
+    """The objects to apply; an object of the same name in the cluster is replaced."""
 
     policies: tuple[Policy, ...] = ()
     pools: tuple[NodePool, ...] = ()
@@ -52,7 +52,7 @@ class _Reader:
             return ()
 
     def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-        """What is made of each object of a kind of which there are many, without holding these."""
+        """Parse each object of a kind of which there are many, without keeping the objects."""
         try:
             return tuple(map(parse, self._cluster.pages(kind)))
         except ApiError as error:
@@ -69,7 +69,7 @@ class _Reader:
     def host_config(self, wanted: Resource) -> HostConfig:
         """One that cannot be read is taken for one that is not there, and closes the gate."""
         try:
-            return machines.host_config(self._cluster, wanted)
+            return machines.read_host_config(self._cluster, wanted)
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -78,7 +78,7 @@ class _Reader:
 
 
 def read_plan(
-    cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], intent: ClusterIntent
+    cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
 ) -> DisruptionPlan:
     """Read what decides it, and plan.
 
@@ -107,11 +107,11 @@ def read_plan(
         unread=reader.unread,
     )
     planned = plan(live, rendered.policies, inventory, intent.resource_prefix)
-    if not disturbed(planned.nodes) and not live.host_configs:
+    if not list_disturbed(planned.nodes) and not live.host_configs:
         return planned
     machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
     new = any(not config.there for config in live.host_configs)
-    if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
+    if not list_disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
         return planned
     if new and not machine_pools:
         reader.unread.setdefault(
@@ -129,9 +129,11 @@ def read_plan(
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
     stand = (
-        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()
+        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        if planned.pools
+        else GateInputs()
     )
-    return gated(planned, stand, machine_pools, intent, inventory)
+    return add_gate(planned, stand, machine_pools, intent, inventory)
 
 
 def _settings(reader: _Reader, namespace: str) -> OperatorSettings:

@@ -23,7 +23,7 @@ from .._model.operators import TABLE
 from .._model.text import folded
 from .._observe.apply import Outcome, Waits, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
-from .._observe.olm import kind_of_definition
+from .._observe.olm import kind_of_definition, of_namespaces
 from .._parse.kubernetes import olm
 from .._parse.kubernetes.resource import labels_of, mapping_at, name_of
 
@@ -60,7 +60,7 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """What is there of ours, and stays.
+        """Return the objects of ours that stay.
 
         :raises ApiError: it cannot be read
         """
@@ -83,18 +83,27 @@ class Remover:
         self._groups()
         return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
 
+    def _installed(self, kind: str) -> tuple[Resource, ...]:
+        """All of a kind of OLM, but for Subscriptions by which OLM installs nothing: a tenant makes any number of them.
+
+        :raises ApiError: they cannot be read
+        """
+        if kind != "Subscription":
+            return self._cluster.list(kind, selector=ORIGINALS if kind == "ClusterServiceVersion" else "").items
+        others = (*self._installed("OperatorGroup"), *self._installed("ClusterServiceVersion"))
+        spaces = {str(mapping_at(item, "metadata").get("namespace", "")) for item in others}
+        return self._cluster.list(kind, only=of_namespaces(_USUAL | spaces)).items
+
     def _subscriptions(self) -> list[Subscription]:
-        found = map(olm.subscription, self._cluster.list("Subscription").items)
+        found = map(olm.subscription, self._installed("Subscription"))
         return sorted(
             (item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place)
         )
 
     def _operator(self, subscription: Subscription) -> bool:
-        """Whether an operator is gone."""
+        """Return whether an operator is gone."""
         space = subscription.namespace
-        versions = [
-            olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items
-        ]
+        versions = list(map(olm.service_version, self._installed("ClusterServiceVersion")))
         mine = [
             item
             for item in versions
@@ -151,8 +160,8 @@ class Remover:
         mine: typing.Sequence[ServiceVersion],
         versions: typing.Sequence[ServiceVersion],
     ) -> list[Resource]:
-        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one
-        owns."""
+        """Return those that the operator brought, also where its ClusterServiceVersion is gone already, and that no
+        other one owns."""
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
         others = {name for version in versions if version not in mine for name in version.definitions}
@@ -215,17 +224,13 @@ class Remover:
             for outcome in self._outcomes
             if outcome.changed
         }
-        left = [
-            item
-            for kind in ("Subscription", "ClusterServiceVersion")
-            for item in self._cluster.list(kind, selector=ORIGINALS if kind[0] == "C" else "").items
-        ]
+        left = [*self._installed("Subscription"), *self._installed("ClusterServiceVersion")]
         used = {
             str(item["metadata"].get("namespace", ""))
             for item in left
             if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone
         }
-        for group in map(olm.operator_group, self._cluster.list("OperatorGroup").items):
+        for group in map(olm.operator_group, self._installed("OperatorGroup")):
             if group.ours and group.namespace in used:
                 self._stays.append(
                     RetainedObject(

@@ -15,14 +15,14 @@ from .._observe.kubernetes import Cluster as Api
 from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import mark
-from .._plan.node_roll import Cluster
+from .._plan.node_roll import RollCluster
 from .gate import read_stand
 from .health_checks import HealthChecks
 
 _T = typing.TypeVar("_T")
 
 
-class Reader:
+class RollClusterReader:
     """Reads one cluster.
 
     :param hosts: MachineConfigs and KubeletConfigs that are wanted
@@ -31,7 +31,7 @@ class Reader:
     def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
 
-    def read(self, pods: bool = True, members: bool = False) -> Cluster:
+    def read(self, pods: bool = True, members: bool = False) -> RollCluster:
         """Read what decides who may go.
 
         :param pods: also what a drain asks, MachineConfigs, health checks and etcd
@@ -63,8 +63,7 @@ class Reader:
                 return ()
 
         def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-            """What is made of each object of a kind that tenants make, without holding all that the API server says of
-            them."""
+            """Parse each object of a kind that tenants make, without keeping the objects."""
             try:
                 return tuple(map(parse, self._cluster.pages(kind)))
             except ApiError as error:
@@ -74,7 +73,7 @@ class Reader:
         def host_config(wanted: Resource) -> HostConfig:
             """One that can't be read keeps BMCs from the nodes of pools."""
             try:
-                return machines.host_config(self._cluster, wanted)
+                return machines.read_host_config(self._cluster, wanted)
             except ApiError as error:
                 unread[str(wanted["kind"])] = error.text
                 return machine_config.host_config(wanted)
@@ -84,7 +83,7 @@ class Reader:
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
-        return Cluster(
+        return RollCluster(
             nodes=nodes,
             marks=marks,
             pods=parsed("Pod", core.pod) if pods else (),

@@ -18,8 +18,8 @@ from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._observe.redfish.writer import Writer, refuse_stranger
-from .._plan.bios import body, plan, waits
-from .read_bios import PARALLEL, Asked, Reader, Registries
+from .._plan.bios import make_body, plan, waits
+from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
 
 #: seconds of one BMC, all answers together; it is read twice
 SECONDS = 120.0
@@ -30,7 +30,7 @@ _LOOK_AGAIN = ("changed", "closed")
 
 @dataclasses.dataclass(frozen=True)
 class May:
-    """What each write to a BMC is asked about; without it none is made.
+    """The permission that each write to a BMC needs.
 
     :ivar claims: what the nodes call themselves
     :ivar guard: the right to write
@@ -80,16 +80,16 @@ def set_one(
         the BMC did not take it
     :raises RdmaError: the right to write is lost
     """
-    asked = Asked(tuple(wanted), seconds, may.claims, to_write=True)
+    asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
     with Session(bmc, trust, asked.seconds) as session:
-        reader = Reader(session, asked, registries)
+        reader = BiosReader(session, asked, registries)
         refuse_stranger(session, may.claims, reader.system.identity)
         writer = Writer(session, reader.system, may.claims, may.guard)
         bios, todo = _decide(session, reader, wanted)
         if check_mode or not todo:
             return _change(bios, wanted, todo, check_mode)
         try:
-            job = writer.patch(bios.settings_uri, body(bios, todo))
+            job = writer.patch(bios.settings_uri, make_body(bios, todo))
         except BmcError as error:
             if error.cause not in _LOOK_AGAIN:
                 raise
@@ -97,12 +97,12 @@ def set_one(
             if not left:
                 # it took them before the connection broke, or somebody else has set the same
                 return _change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
-            todo, job = left, writer.patch(bios.settings_uri, body(bios, left))
+            todo, job = left, writer.patch(bios.settings_uri, make_body(bios, left))
         return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 
-def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
-    """What the BIOS is now, and what is to be written.
+def _decide(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
+    """Read the BIOS, and decide the values to write.
 
     :raises BmcError: something that is wanted is not to be had
     """
@@ -123,8 +123,8 @@ def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios,
     return bios, found.writes
 
 
-def _kept(session: Session, reader: Reader, wanted: Wanted, job: str) -> NodeBios:
-    """The BIOS after a write that the BMC said yes to.
+def _kept(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
+    """Return the BIOS after a write that the BMC said yes to.
 
     :raises BmcError: something of it neither holds nor waits
     """

@@ -9,24 +9,24 @@ import time
 import typing
 
 from .._model.errors import RdmaError
-from .._model.firmware import Change, NodeFirmware, way_of_reset
+from .._model.firmware import FirmwareChange, NodeFirmware, way_of_reset
 from .._model.guard import LONGEST
 from .._model.hca import NodeHcas
 from .._model.operand import operand
 from .._observe import command
 from .._observe.firmware import Tool, find_tool, read_firmware
-from .._plan.firmware import WishesOf, changes, unmet, waiting
+from .._plan.firmware import WishesOf, list_changes, list_unmet, waiting
 
 _SET_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class FirmwareOutcome:
     """:ivar changes: of each HCA, those with nothing to set as well
     :ivar resets: how the settings of each HCA for which that is due come into force, by its address
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[FirmwareChange, ...]
     resets: dict[str, str]
 
 
@@ -37,7 +37,7 @@ def set_firmware(
     wishes_of: WishesOf,
     dry: bool,
     clock: typing.Callable[[], float] = time.monotonic,
-) -> Outcome:
+) -> FirmwareOutcome:
     """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster
     after that.
 
@@ -51,7 +51,7 @@ def set_firmware(
     end = clock() + LONGEST
     tool = find_tool()
     seen = _read(hcas, root, chosen)
-    planned = changes(seen, wishes_of)
+    planned = list_changes(seen, wishes_of)
     done: list[str] = []
     for change in planned if not dry else ():
         if change.after:
@@ -66,7 +66,7 @@ def set_firmware(
     later = _read(hcas, root, done) if done else NodeFirmware()
     after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
     for address in done:
-        missed = unmet(after[address], wishes_of(address))
+        missed = list_unmet(after[address], wishes_of(address))
         if missed:
             raise RdmaError(
                 f"{address}: the tool took {', '.join(missed)}, and the next value is another",
@@ -77,7 +77,7 @@ def set_firmware(
         for change in planned
         if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)
     ]
-    return Outcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
+    return FirmwareOutcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
 
 
 def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmware:
@@ -89,7 +89,7 @@ def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmwa
     return seen if chosen else NodeFirmware(tuple(hca for hca in seen.hcas if hca.settings or hca.errors))
 
 
-def _set(tool: Tool, change: Change, done: typing.Sequence[str]) -> None:
+def _set(tool: Tool, change: FirmwareChange, done: typing.Sequence[str]) -> None:
     wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
     finished = command.run(
         [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS

@@ -19,7 +19,7 @@ from .._model.errors import RdmaError
 from .._model.kernel_arguments import DROP_IN, RECORD
 from .._observe import command
 from .._observe.files import remove, write_text
-from .._observe.left_arguments import left_arguments
+from .._observe.left_arguments import read_left_arguments
 from .._parse.node import kernel_arguments as parse
 from .._render.kernel_arguments import grub_drop_in
 
@@ -33,7 +33,7 @@ _SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ArgumentsOutcome:
     """:ivar before: arguments of ours for the next boot; after: the same, afterwards
     :ivar changed: whether something was written, or would be
     :ivar missing: wanted, and not given to the kernel that runs
@@ -59,22 +59,22 @@ class _Loader(typing.Protocol):
     name: str
 
     def own(self) -> typing.Optional[Arguments]:
-        """What we have written; None where we have written nothing."""
+        """Return the arguments that we have written; None where we have written nothing."""
 
     def entries(self) -> tuple[Arguments, ...]:
-        """What each of its entries gives its kernel."""
+        """Return the kernel arguments of each entry."""
 
     def unfinished(self) -> bool:
-        """Whether it was not told of all that we have written."""
+        """Return whether the boot loader lacks something that we have written."""
 
     def conflict(self, added: Arguments) -> str:
-        """Why these can't be added without taking something of others."""
+        """Return why these can't be added without changing arguments of others."""
 
     def write(self, before: Arguments, after: Arguments) -> None:
         """Replace what we have written."""
 
 
-def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> Outcome:
+def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
     """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all
     entries is left to them.
 
@@ -88,19 +88,19 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
             f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
             "List each one by itself, without spaces and quotes",
         )
-    running = parse.command_line(_text(os.path.join(root, "proc/cmdline")))
+    running = parse.parse_command_line(_text(os.path.join(root, "proc/cmdline")))
     boot = _text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
     missing = tuple(argument for argument in wanted if argument not in running)
     loader, refusal = _loader(root)
     if loader is None:
-        noted = left_arguments(root)
-        return Outcome(
+        noted = read_left_arguments(root)
+        return ArgumentsOutcome(
             noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot
         )
     own = loader.own()
     if own is None and not wanted:
-        noted = left_arguments(root)
-        return Outcome(noted, noted, boot=boot, loader=loader.name)
+        noted = read_left_arguments(root)
+        return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
     after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
     due = (
@@ -110,7 +110,7 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     )
     conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
     if conflict:
-        return Outcome(before, before, False, missing, conflict, boot, loader.name)
+        return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name)
     if due and not dry:
         loader.write(before, after)
         late = [argument for argument in after if _lack(loader.entries(), argument)]
@@ -119,7 +119,7 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
                 f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
                 "See the settings of the boot loader on the node",
             )
-    return Outcome(before, after, due, missing, "", boot, loader.name)
+    return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
 
 
 def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
@@ -127,7 +127,7 @@ def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
 
 
 def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """The boot loader's own tool, or why there is none."""
+    """Return the boot loader's own tool, or why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
     path = command.search_path()
@@ -154,7 +154,7 @@ class _Grub:
         return parse.drop_in(_text(self._file)) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.grub_entries(_text(self._made))
+        return parse.parse_grub_entries(_text(self._made))
 
     def unfinished(self) -> bool:
         return os.stat(self._file).st_mtime_ns > os.stat(self._made).st_mtime_ns
@@ -184,7 +184,7 @@ class _Grubby:
         return tuple(_text(self._file).split()) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
+        return parse.parse_grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
 
     def unfinished(self) -> bool:
         # what is noted and not to be there any more makes a difference by itself

@@ -31,7 +31,7 @@ Values = typing.Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class SettingsOutcome:
     """:ivar changes: a line for each change, or for what would be changed
     :ivar absent: what the kernel of the node does not have; it is left out
     :ivar before: text of both files; after: the same, afterwards
@@ -43,7 +43,7 @@ class Outcome:
     after: str = ""
 
 
-def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> Outcome:
+def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
     """Have the kernel that runs, and each one after it, get these values, and nothing of ours beside them. Without any,
     both files go.
 
@@ -97,7 +97,7 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
             _put(os.path.join(root, name), text)
         for path, value, _line in due:
             _set(path, value)
-    return Outcome(tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()))
+    return SettingsOutcome(tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()))
 
 
 def _refuse(sysctl: Values, sysfs: Values) -> None:
@@ -112,7 +112,8 @@ def _refuse(sysctl: Values, sysfs: Values) -> None:
 
 
 def _choose(value: str, now: str) -> str:
-    """What a sysctl gets: the value; of a bound the number, or what it has where that is within the bound."""
+    """Choose the value of a sysctl: the value itself; of a bound the number, or the present value where that is within
+    the bound."""
     bound = _BOUND.match(value)
     if bound is None:
         return value

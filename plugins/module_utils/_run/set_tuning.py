@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import typing
 
-from .._check.controllers.node_tuning import Looked, parent, refused_by, setting_of
+from .._check.controllers.node_tuning import TuningState, explain_refusal, find_setting, parent
 from .._model.intent import Intent
 from .._model.kubernetes import ClusterNode
 from .._model.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
 from .._observe.apply import Outcome, apply_all, existing, ours
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core, node_tuning
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.resource import name_of
-from .._render.tuned import data, tuned
+from .._render.tuned import data, render_tuned
 
 PAUSE_SECONDS = 2.0
 Say = typing.Callable[[str], None]
@@ -43,7 +44,7 @@ class TuningSetter:
     def run(
         self, settings: Settings, check_mode: bool, limit: float
     ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
-        """What became of it, of the Tuned, and of which nodes the settings may be others than before the call.
+        """Set the values, and return the outcome, that of the Tuned, and the nodes whose settings may have changed.
 
         :param limit: of the wait, in seconds
         :raises ApiError: the server cannot be reached, or does not tell
@@ -54,7 +55,7 @@ class TuningSetter:
             return TuningSet("kernel_settings"), (), ()
         there = {name_of(item): core.node(item) for item in self._cluster.list("Node").items}
         taking_part = [there[name] for name in self._nodes if name in there]
-        wanted = tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
+        wanted = render_tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
         why, remedy = self._refusal(wanted, taking_part)
         if why:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
@@ -93,18 +94,21 @@ class TuningSetter:
             if not error.absent:
                 raise
             profiles = {}
-        return refused_by(profiles, nodes)
+        return explain_refusal(profiles, nodes)
 
     def _stand(self, text: str, seconds: float) -> dict[str, NodeSetting]:
         seen = self._look()
-        return {name: setting_of(name, text, self._selector, seen, seconds) for name in self._nodes}
+        return {name: find_setting(name, text, self._selector, seen, seconds) for name in self._nodes}
 
-    def _look(self) -> Looked:
+    def _look(self) -> TuningState:
         tuneds = self._cluster.list("Tuned", NAMESPACE).items
-        return Looked(
+        return TuningState(
             {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
-            tuple(core.pod(item) for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned").items),
+            tuple(
+                core.pod(item)
+                for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned", only=is_made_pod).items
+            ),
             next((node_tuning.invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
             {
                 profile: f"Tuned {name_of(item)}, priority {number}"
@@ -114,7 +118,7 @@ class TuningSetter:
         )
 
     def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """The stand of all nodes once none is to be waited for, or at the end of the time."""
+        """Return the stand of all nodes once none is to be waited for, or at the end of the time."""
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start

@@ -7,13 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.network.wait.memory import ReadinessCache
-from .._check.network.wait.sriov import Patience, judge, judge_release
+from .._check.network.wait.readiness_cache import ReadinessCache
+from .._check.network.wait.sriov import SuspectTimer, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Choice, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, nvidia_network_operator, sriov_operator
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import name_of
 from .watch import REQUIRED, Change, Feed
@@ -57,8 +58,8 @@ ROLLED_SECONDS = 45.0
 LOOK_SECONDS = 30.0
 
 
-def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
-    """What must be watched for these targets."""
+def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
+    """Return the kinds that must be watched for these targets."""
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
     plain = bool(targets) and not any(target.functions for target in targets)
@@ -66,10 +67,11 @@ def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
 
 
 def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
-    """What counts of kinds that tenants make too, in any number and size: the attachments of the targets."""
+    """Return the relevant objects of kinds that tenants and kubelets make too, in any number and size: the attachments
+    of the targets, and pods that no kubelet made."""
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
-    return {kind: lambda item: _key(kind, item) in names}
+    return {kind: lambda item: _key(kind, item) in names, "Pod": is_made_pod}
 
 
 _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
@@ -85,7 +87,7 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 
 
 def take(world: ClusterState, change: Change) -> ClusterState:
-    """The world after a change.
+    """Return the world after a change.
 
     :raises ResourceError: an object that is none of its kind
     """
@@ -107,12 +109,12 @@ def take(world: ClusterState, change: Change) -> ClusterState:
         elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
     changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
-    return dataclasses.replace(world, **changed, histories=_histories(world, kind, news))
+    return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
 
 
 def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
-    """The same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since its
-    history counts both."""
+    """Yield the same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since
+    its history counts both."""
     waiting: dict[str, Resource] = {}
     kind = ""
     for change in news:
@@ -130,7 +132,7 @@ def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
 
 
 def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """What was known of a kind; what is not in _FIELDS says itself how far it is."""
+    """Return what was known of a kind; a kind that is not in _FIELDS reports its own progress."""
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
@@ -154,10 +156,10 @@ def _key(kind: str, item: Resource) -> str:
     return name
 
 
-def _histories(
+def _collect_histories(
     world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
-    """What the nodes went through, with the news of one kind."""
+    """Return the histories of the nodes, with the news of one kind."""
     if kind not in ("Node", "SriovNetworkNodeState"):
         return world.histories
     histories = dict(world.histories)
@@ -201,8 +203,12 @@ def wait(
     :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
     """
     start = clock()
-    world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
-    patience, announced, diagnostics = Patience(grace), typing.cast(dict[tuple[str, str], str], {}), Diagnostics(feed)
+    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
+    patience, announced, diagnostics = (
+        SuspectTimer(grace),
+        typing.cast(dict[tuple[str, str], str], {}),
+        Diagnostics(feed),
+    )
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
@@ -254,7 +260,7 @@ def _gather(feed: Feed, news: list[Change], waiting: set[str], clock: Clock, set
 
 
 class SteadyTimer:
-    """How long nodes have been ready."""
+    """A timer of how long nodes have been ready."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
         """:param fabrics: whose nodes must stay ready for ``steady`` seconds
@@ -266,8 +272,8 @@ class SteadyTimer:
         self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so
-        ``before``."""
+        """Return the seconds until all that are ready have been so for long enough; what is ready at the first call was
+        so ``before``."""
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
         start = now - self._before if self._since is None else now
         self._since = {key: (self._since or {}).get(key, start) for key in ready}
@@ -292,7 +298,7 @@ class Diagnostics:
         self._since: dict[tuple[str, str], float] = {}
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
-        """The world with what is due. What is suspect for the first time is given the same time to pass."""
+        """Return the world with what is due. What is suspect for the first time is given the same time to pass."""
         suspect = {
             (item.node.node, self._SOURCES[item.suspect]): item.suspect
             for item in judgements
@@ -320,7 +326,7 @@ class Diagnostics:
         return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until something is due; None when nothing is."""
+        """Return the seconds until something is due; None when nothing is."""
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
@@ -332,7 +338,7 @@ def look(
     :raises ApiError: a kind cannot be read
     """
     world, only = ClusterState(), only_of(targets)
-    for kind in kinds_of(targets):
+    for kind in list_kinds(targets):
         try:
             items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, ""), only=only.get(kind)).items
         except ApiError as error:
@@ -346,7 +352,7 @@ def look(
 
 
 def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
-    """Nodes at the end of the time, those that still wait with what keeps the news from us."""
+    """Return the nodes at the end of the time, those that still wait with what keeps the news from us."""
     if not world.stale:
         return nodes
     away = (

@@ -11,7 +11,7 @@ from .._model.firmware import NicState
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.kubernetes.nic_configuration_operator import nic_state
 from .._parse.kubernetes.resource import ResourceError, name_of
-from .._plan.nic_templates import progress
+from .._plan.nic_templates import find_progress
 from .._render.names import Object
 
 PAUSE_SECONDS = 5.0
@@ -26,7 +26,7 @@ def wait_for_nics(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> dict[str, str]:
-    """By the name of a NicDevice why it does not have what it has to; empty where all have it.
+    """Return, by the name of a NicDevice, why it does not have what it has to; empty where all have it.
 
     Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has
     lasted.
@@ -46,7 +46,7 @@ def wait_for_nics(
                 raise
             pause(PAUSE_SECONDS)
             continue
-        found = {name: progress(states.get(name), template) for name, template in wanted.items()}
+        found = {name: find_progress(states.get(name), template) for name, template in wanted.items()}
         left = {name: why for name, (state, why) in found.items() if state != "done"}
         failed_since = {
             name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"

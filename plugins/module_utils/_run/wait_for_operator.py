@@ -25,7 +25,7 @@ def wait_until_serving(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorFacts:
-    """The facts once nothing keeps the operator from serving, or those at the end of the time.
+    """Return the facts once nothing keeps the operator from serving, or those at the end of the time.
 
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached

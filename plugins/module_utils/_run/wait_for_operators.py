@@ -24,7 +24,7 @@ def wait_until_all_serve(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorsSeen:
-    """What was seen once nothing keeps an operator from serving, or at the end of the time.
+    """Wait until nothing keeps an operator from serving, or the time is over, and return the last state.
 
     :param look: reads the cluster
     :param limit: in seconds

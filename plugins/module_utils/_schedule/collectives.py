@@ -13,7 +13,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .halving import Halving, Named, Trial, most_tests
+from .halving import Halving, Named, RailTrial, count_most_tests
+
+#: times that a group runs again, which is slow with all rails and of which nothing was named. Of 1,024 nodes there are
+#: 1,600 groups: two slow tests of one of them are chance
+AGAIN = 2
 
 Kind = typing.Literal["one node", "two nodes", "a leaf", "across leaves", "all"]
 Leaves = typing.Mapping[str, typing.Sequence[str]]
@@ -26,7 +30,7 @@ class UnknownLeaf(str):
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class TestGroup:
     """Nodes that run one test together, over all rails."""
 
     kind: Kind
@@ -34,16 +38,16 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class CollectiveStep:
     """Rounds of groups; no node is in two groups of a round."""
 
     kind: Kind
-    rounds: tuple[tuple[Group, ...], ...]
+    rounds: tuple[tuple[TestGroup, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Announcement:
-    """How many tests there will be, before any of them has run.
+    """The number of tests, announced before any of them has run.
 
     :ivar tests: of each step, where all is proven
     :ivar rounds: in which these run
@@ -55,7 +59,7 @@ class Announcement:
     for_a_fault: int
 
 
-Test = typing.Union[Group, Trial]
+Test = typing.Union[TestGroup, RailTrial]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
@@ -73,7 +77,7 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> di
     return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
 
-def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[Step, ...]:
+def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
     :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
@@ -92,7 +96,7 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[Step, ...]:
     across = [row for row in rows if len(row) > 1]
     steps = [
         _step("one node", [[(node,) for node in nodes if gpus > 1 or len(nodes) < 2]]),
-        _step("two nodes", _pairs(leaves)),
+        _step("two nodes", _list_pairs(leaves)),
         _step("a leaf", [[members for members in several if len(members) > 2 and len(members) < len(nodes)]]),
         _step("across leaves", [[row for row in across if len(row) < len(nodes)]]),
         _step("all", [[nodes] if len(nodes) > 2 else []]),
@@ -111,12 +115,12 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
     return known
 
 
-def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> Step:
-    rounds = (tuple(Group(kind, nodes) for nodes in turn) for turn in turns)
-    return Step(kind, tuple(turn for turn in rounds if turn))
+def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:
+    rounds = (tuple(TestGroup(kind, nodes) for nodes in turn) for turn in turns)
+    return CollectiveStep(kind, tuple(turn for turn in rounds if turn))
 
 
-def _pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
+def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
     """Turns of pairs in which each node is once at least: neighbours of a leaf, then the one that is left over with the
     first of its leaf.
 
@@ -144,15 +148,15 @@ def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
     steps = plan_steps(leaves, gpus)
     nodes = sum(map(len, leaves.values()))
     tests = {step.kind: sum(map(len, step.rounds)) for step in steps}
-    return Announcement(tests, sum(len(step.rounds) for step in steps), most_tests(nodes, len(leaves), rails, 1))
+    return Announcement(tests, sum(len(step.rounds) for step in steps), count_most_tests(nodes, len(leaves), rails, 1))
 
 
 class Climb:
     """Gives the tests of a round and takes their results: step by step, and within a step that is slow the halving of
     who is slow in it.
 
-    A step ends with its slow groups once more, without those that were named: what is slow then is slow only with all
-    rails at the same time.
+    A step ends with its slow groups again, without those that were named: what is slow then, twice, is slow only with
+    all rails at the same time.
     """
 
     def __init__(self, leaves: Leaves, rails: typing.Sequence[int], gpus: int = 2) -> None:
@@ -171,16 +175,17 @@ class Climb:
         #: by step what is slow in it, rail by rail
         self.named: dict[Kind, Named] = {}
         #: groups that are slow although each rail alone is fast; of one node its inside
-        self.together: list[Group] = []
+        self.together: list[TestGroup] = []
         #: nodes that take part no more, with the step that did not prove them
         self.left_out: dict[str, Kind] = {}
         #: steps of which a group was fast, for those that are not left out
         self.proven: list[Kind] = []
-        self._step: typing.Optional[Step] = None
-        self._turns: list[tuple[Group, ...]] = []
-        self._slow: list[tuple[Group, ...]] = []
+        self._step: typing.Optional[CollectiveStep] = None
+        self._turns: list[tuple[TestGroup, ...]] = []
+        self._slow: list[tuple[TestGroup, ...]] = []
         self._fast: dict[str, None] = {}
-        self._confirms = False
+        #: times that the slow groups of this step ran again
+        self._again = 0
         self._halving: typing.Optional[Halving] = None
 
     @property
@@ -210,12 +215,12 @@ class Climb:
             gave no figure
         """
         if self._halving is not None:
-            self._halving.take({test: result for test, result in results.items() if isinstance(test, Trial)})
+            self._halving.take({test: result for test, result in results.items() if isinstance(test, RailTrial)})
             return
         turn = self._turns.pop(0)
         self._fast.update(dict.fromkeys(node for group in turn if results.get(group) for node in group.nodes))
         slow = tuple(group for group in turn if not results.get(group))
-        if self._confirms:
+        if self._again == AGAIN:
             self.together += slow
             self._leave_out(node for group in slow for node in group.nodes)
         elif slow:
@@ -238,12 +243,12 @@ class Climb:
         ]
         self._step = coming[0] if coming else None
         self._turns = list(coming[0].rounds) if coming else []
-        self._fast, self._confirms = {}, False
+        self._fast, self._again = {}, 0
         return bool(coming)
 
     def _look_closer(self) -> None:
         """Halve the slow groups of a step; the inside of a node has no halves."""
-        if self._step is None or self._step.kind == "one node":
+        if self._again or self._step is None or self._step.kind == "one node":
             self._confirm()
             return
         suspects = dict.fromkeys(node for turn in self._slow for group in turn for node in group.nodes)
@@ -267,12 +272,13 @@ class Climb:
         self._confirm()
 
     def _confirm(self) -> None:
-        """Run the slow groups once more, without those that are left out."""
-        self._confirms = True
+        """Run the slow groups again, without those that are left out."""
+        self._again += 1
         turns = []
         for turn in self._slow:
             groups = (
-                Group(group.kind, tuple(node for node in group.nodes if node not in self.left_out)) for group in turn
+                TestGroup(group.kind, tuple(node for node in group.nodes if node not in self.left_out))
+                for group in turn
             )
             turns.append(tuple(group for group in groups if len(group.nodes) > (group.kind != "one node")))
         self._slow = []

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .covering import Test
+from .link_coverage_rounds import Test
 from .paths import PathTable
 
 
@@ -29,8 +29,8 @@ class Coverage:
         return len(self.covered) + len(self.missing)
 
 
-def coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
-    """What these tests use."""
+def compute_coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
+    """Return the links that these tests use."""
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []
     for number, direction in enumerate(ways.directions[: ways.real]):
@@ -38,12 +38,12 @@ def coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
             continue
         between_switches = direction.source in ways.switches and direction.target in ways.switches
         # where switches choose, it is on no way that is known
-        if not (between_switches and ways.spread) and any(_uses(ways, test, number) for test in ways.over(number)):
+        if not (between_switches and ways.spread) and any(_list_uses(ways, test, number) for test in ways.over(number)):
             missing.append(number)
         else:
             unused.append(number)
     return Coverage(frozenset(covered), tuple(missing), tuple(unused))
 
 
-def _uses(ways: PathTable, test: Test, number: int) -> bool:
+def _list_uses(ways: PathTable, test: Test, number: int) -> bool:
     return ways.may(*test) and number in (ways.way(*test) or ())

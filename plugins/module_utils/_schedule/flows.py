@@ -22,20 +22,20 @@ _FIRST_PORT = 0xC000
 PORT_OF_LABEL = frozenset(("mlx5_core", "ice", "hns3", "mana", "ionic"))
 
 
-def flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
-    """The label of all tests from one node to another, so that each takes the way that the first one took. 0 would be
-    none.
+def compute_flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
+    """Return the label of all tests from one node to another, so that each takes the way that the first one took. 0
+    would be none.
 
     :param other: number of a further flow of theirs
     """
     return (zlib.crc32(f"{rail} {source} {target}{f' {other}' if other else ''}".encode()) & ((1 << _BITS) - 1)) or 1
 
 
-def udp_port(label: int) -> int:
-    """That the kernel's drivers make of a label."""
+def compute_udp_port(label: int) -> int:
+    """Return the UDP port that the kernel's drivers make of a label."""
     return _FIRST_PORT | ((label & 0x3FFF) ^ (label >> 14))
 
 
 def not_of_label(drivers: typing.Iterable[str]) -> list[str]:
-    """The drivers of which it is not known whether they make a port of the label."""
+    """Return the drivers of which it is not known whether they make a port of the label."""
     return sorted(set(drivers) - PORT_OF_LABEL)

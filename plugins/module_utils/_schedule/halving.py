@@ -12,14 +12,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .rail_search import MEETINGS, OF_LEAF, OF_RAIL, PAIRS, TWICE, RailSearch, Trial
+from .rail_search import MEETINGS, OF_LEAF, OF_RAIL, PAIRS, TWICE, RailSearch, RailTrial
 
-__all__ = ("Halving", "Named", "Trial", "most_tests")
+__all__ = ("Halving", "Named", "RailTrial", "count_most_tests")
 
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """What is slow.
+    """The component that is slow.
 
     :ivar nodes: on each of several rails
     :ivar ports: node and rail
@@ -40,7 +40,7 @@ class Named:
     undecided: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
-def most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
+def count_most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
     """Count the tests that are made at most, before any of them has run.
 
     One a rail. For each fault two a halving, as many again as confirm it or look between leaves, and one of the rail
@@ -82,12 +82,12 @@ class Halving:
         self._members = members
         self._searches = [RailSearch(rail, leaf_of, members, (fast or {}).get(rail, ())) for rail in rails]
 
-    def next(self) -> tuple[Trial, ...]:
+    def next(self) -> tuple[RailTrial, ...]:
         """Return the tests of the next round, which run at the same time: no port of a node is in two of them. None:
         all is told."""
         return tuple(trial for search in self._searches for trial in search.next())
 
-    def take(self, results: typing.Mapping[Trial, typing.Optional[bool]]) -> None:
+    def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
         """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
         figure."""
         for search in self._searches:

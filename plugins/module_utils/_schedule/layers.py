@@ -31,7 +31,7 @@ def chosen(
     failed: dict[typing.Any, PairResult] = {}
     for pair, verdict in zip(pairs, passed):
         if verdict:
-            good.update(_roles(pair))
+            good.update(_find_roles(pair))
         if verdict is False and pair.is_comparable:
             known = failed.get(pair.key)
             # one that was looked at again has several figures
@@ -40,7 +40,7 @@ def chosen(
     told: set[_Role] = set()
     result: list[PairResult] = []
     for pair in sorted(failed.values(), key=lambda item: (item.average_gbps or 0.0, item.key)):
-        guilty = {role for role in _roles(pair) if role not in good}
+        guilty = {role for role in _find_roles(pair) if role not in good}
         if guilty and guilty & told:
             continue
         told |= guilty
@@ -53,5 +53,5 @@ def every(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 
-def _roles(pair: PairResult) -> tuple[_Role, _Role]:
+def _find_roles(pair: PairResult) -> tuple[_Role, _Role]:
     return (*pair.client_end, "client"), (*pair.server_end, "server")

@@ -23,7 +23,7 @@ _VOUCHES = 2
 
 
 class LostPairs:
-    """What is known of the ends of a fabric while it is measured.
+    """The failed ends and pairs of a fabric while it is measured.
 
     :ivar out: the ends that are left out, and the nodes that they lost their pairs with
     """
@@ -79,7 +79,8 @@ class LostPairs:
 
 
 def _told(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
-    """The pairs that gave a figure in each direction, and those of which one took longer than usual and gave none."""
+    """Return the pairs that gave a figure in each direction, and those of which one took longer than usual and gave
+    none."""
     every = list(results)
     failed = {result.pair for result in every if result.failure}
     return {result.pair for result in every} - failed, {

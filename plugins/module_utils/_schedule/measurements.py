@@ -12,12 +12,12 @@ import typing
 from .._model.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
 from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import carries_rdma
-from .._model.profiles import rails as rails_of
-from .coverage import coverage
-from .covering import Cover, Turn, apart
-from .narrowing import MOST_ROUNDS, MOST_TURNS
+from .._model.profiles import list_rails as rails_of
+from .coverage import compute_coverage
+from .link_coverage_rounds import Cover, Turn, apart
 from .paths import PathTable
 from .rounds import rounds
+from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
 from .wider import wider
 
 Pair = frozenset[End]
@@ -53,7 +53,7 @@ Step = tuple[Task, ...]
 
 
 def by_links(fabric: Fabric, nodes: int) -> bool:
-    """Whether rounds shall use each link in both directions, instead of bringing everybody together.
+    """Return whether rounds shall use each link in both directions, instead of pairing all nodes.
 
     :param nodes: that take part
     """
@@ -62,7 +62,7 @@ def by_links(fabric: Fabric, nodes: int) -> bool:
     return wanted.rounds == "auto" or (wanted.rounds is None and nodes > FEW_NODES and wanted.directions != "at_once")
 
 
-def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
+def count_queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
     """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where
     its rate is not known.
 
@@ -75,7 +75,7 @@ def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) 
 
 
 def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
-    """A turn of tests, each in one direction, as steps of what is measured at the same time."""
+    """Yield a turn of tests, each in one direction, as steps of what is measured at the same time."""
     ends = [(end.rail, end.node) for end in ways.ends]
     tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
     if wanted.rails == "parallel":
@@ -88,7 +88,7 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
 def steps(
     rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
 ) -> typing.Iterator[Step]:
-    """All pairs, in steps of those that are measured at the same time.
+    """Yield all pairs, in steps of those that are measured at the same time.
 
     :param rails: names of the nodes that have a pod on each rail
     :param most_rounds: so many rounds at most; None means all
@@ -105,7 +105,7 @@ def steps(
 
 
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
-    """How long the rounds take that use each link, and what they use.
+    """Plan the rounds that use each link: their time, and the links that they use.
 
     :param first: these rounds
     :param parallel: tests that run at once, at most
@@ -115,9 +115,9 @@ def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> 
     # of suspects there are no more than of ends
     after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
     later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
-    usual, most = _seconds(fabric)
-    most += seconds_of_wider(fabric)[1]
-    used = coverage(ways, (test for item in first.rounds for test in item.tests))
+    usual, most = _compute_seconds(fabric)
+    most += compute_seconds_of_wider(fabric)[1]
+    used = compute_coverage(ways, (test for item in first.rounds for test in item.tests))
     in_hosts = sum(
         ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests
     )
@@ -128,7 +128,7 @@ def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> 
     )
 
 
-def _seconds(fabric: Fabric) -> tuple[int, int]:
+def _compute_seconds(fabric: Fabric) -> tuple[int, int]:
     """Of one measurement in one direction: when all goes well, and when each command runs into its limit."""
     pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
     usual = _BESIDE_SECONDS + measurements * pods.seconds
@@ -137,7 +137,7 @@ def _seconds(fabric: Fabric) -> tuple[int, int]:
     )
 
 
-def seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
+def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
     """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for
     more."""
     pods = fabric.pods
@@ -146,14 +146,14 @@ def seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
     return _BESIDE_SECONDS + pods.seconds, pods.limit_seconds + SERVER_LIMIT + SLACK
 
 
-def most_seconds_of_a_pair(fabric: Fabric) -> int:
+def compute_most_seconds_of_a_pair(fabric: Fabric) -> int:
     """Of one measurement in one direction, when each command runs into its limit."""
-    return _seconds(fabric)[1]
+    return _compute_seconds(fabric)[1]
 
 
-def usual_seconds_of_a_pair(fabric: Fabric) -> int:
+def compute_usual_seconds_of_a_pair(fabric: Fabric) -> int:
     """Of one measurement in one direction, when all goes well."""
-    return _seconds(fabric)[0]
+    return _compute_seconds(fabric)[0]
 
 
 def everybody(nodes: int) -> int:
@@ -162,8 +162,8 @@ def everybody(nodes: int) -> int:
 
 
 def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
-    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them,
-    as many as fit STAGE_SECONDS where it has no number, one at least.
+    """Plan the number of rounds of pairs on a fabric, and their time; all where the intent asks for them, as many as
+    fit STAGE_SECONDS where it has no number, one at least.
 
     :param nodes: that take part
     :param parallel: pairs that are measured at once, at most
@@ -172,8 +172,8 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     wanted, rails = fabric.bandwidth, len(rails_of(fabric))
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
     turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
-    usual, most = _seconds(fabric)
-    usual, most = turns * usual, turns * (most + seconds_of_wider(fabric)[1])
+    usual, most = _compute_seconds(fabric)
+    usual, most = turns * usual, turns * (most + compute_seconds_of_wider(fabric)[1])
     all_rounds = everybody(nodes)
     if wanted.rounds == "all":
         chosen = all_rounds
@@ -185,16 +185,18 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     return RoundPlan(fabric.name, number, all_rounds, float(number * usual), float((number + LOOKS) * most), None, why)
 
 
-def orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
-    """The measurements of one pair, which run one after the other: both at once would share what each is asked to
-    fill."""
+def list_orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
+    """Return the measurements of one pair, which run one after the other: both at once would share what each is asked
+    to fill."""
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
 
 
-def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> tuple[Step, ...]:
-    """The next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that it has
-    not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them. Nothing, when
-    no such partner is left: then no more can be told.
+def plan_retests(
+    passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth
+) -> tuple[Step, ...]:
+    """Return the next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that
+    it has not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them.
+    Nothing, when no such partner is left: then no more can be told.
     """
     good = {end for pair in passed for end in pair}
     met: dict[End, set[End]] = {}

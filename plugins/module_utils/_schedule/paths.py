@@ -184,7 +184,7 @@ class PathTable:
     def test(
         self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
     ) -> typing.Optional[tuple[int, int]]:
-        """The numbers of the ends of two nodes; None where one of them is no end.
+        """Return the numbers of the ends of two nodes; None where one of them is no end.
 
         :param target_rail: None: the same
         """
@@ -195,12 +195,12 @@ class PathTable:
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     def may(self, source: int, target: int) -> bool:
-        """Whether two ends may be measured with each other."""
+        """Return whether two ends may be measured with each other."""
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
-        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route
-        between rails."""
+        """Return whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not
+        route between rails."""
         if not self.spread:
             return self.way(source, target) is not None
         if (source, target) not in self._leads:
@@ -208,7 +208,7 @@ class PathTable:
         return self._leads[source, target]
 
     def end_of(self, number: int) -> typing.Optional[End]:
-        """The end whose cable a direction is of; None for a link between two switches."""
+        """Return the end whose cable a direction is of; None for a link between two switches."""
         direction = self.directions[number]
         found = self._end_of.get(direction.source, self._end_of.get(direction.target))
         return None if found is None else self.ends[found]
@@ -218,20 +218,20 @@ class PathTable:
         return self.directions[self._up[end]].target if self._up[end] >= 0 else None
 
     def up(self, end: int) -> int:
-        """The direction from an end to its leaf; the next number is the way back, or the one before."""
+        """Return the direction from an end to its leaf; the next number is the way back, or the one before."""
         return self._up[end]
 
     def down(self, end: int) -> int:
-        """The direction from its leaf to an end."""
+        """Return the direction from its leaf to an end."""
         return self._up[end] ^ 1
 
     def way(self, source: int, target: int) -> typing.Optional[Way]:
-        """The directions that a packet takes, or None: see why_not."""
+        """Return the directions that a packet takes, or None: see why_not."""
         found = self._way(source, target)
         return None if isinstance(found, str) else found
 
     def why_not(self, source: int, target: int) -> str:
-        """Why no way is known; empty when it is."""
+        """Return why no path is known; empty when one is."""
         found = self._way(source, target)
         return found if isinstance(found, str) else ""
 
@@ -294,7 +294,7 @@ class PathTable:
         return found
 
     def passed(self, source: int, target: int) -> frozenset[str]:
-        """The switches on a way."""
+        """Return the switches on a way."""
         way = self.way(source, target) or ()
         found = self._passed.get(way)
         if found is None:
@@ -350,7 +350,7 @@ class PathTable:
                         yield source, target
 
     def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> tuple[int, ...]:
-        """The ends whose ways to a target pass a switch.
+        """Return the ends whose ways to a target pass a switch.
 
         :param most: links before the switch; what is further away has no way either
         """
@@ -380,7 +380,7 @@ class PathTable:
         return self._names.get(guid, guid)
 
     def name(self, number: int) -> str:
-        """A direction in words: 'leaf01 port 33 to spine00 port 2'."""
+        """Return a direction in words: 'leaf01 port 33 to spine00 port 2'."""
         it = self.directions[number]
         if it.between:
             return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
@@ -394,5 +394,5 @@ class PathTable:
 
 
 def _port(end: LinkEnd) -> _Port:
-    """A switch by its GUID, an HCA by that of its port."""
+    """Return a switch by its GUID, an HCA by that of its port."""
     return (end.guid if end.kind == "Switch" else end.port_guid or end.guid), end.port

@@ -39,7 +39,7 @@ def plan(
     most_rounds: typing.Optional[int] = None,
     more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: (),
 ) -> dict[str, PingPlan]:
-    """What each node serves and pings.
+    """Plan what each node serves and pings.
 
     Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every
     node has one partner.
@@ -55,7 +55,7 @@ def plan(
         nodes = sorted(rail)
         # rails of one fabric mostly have the same nodes
         if len(nodes) not in partners:
-            partners[len(nodes)] = _partners(len(nodes), most_rounds)
+            partners[len(nodes)] = _choose_partners(len(nodes), most_rounds)
         lids = [rail[node].lid for node in nodes]
         further = (
             {node: [] for node in nodes}
@@ -73,7 +73,7 @@ def plan(
 
 
 def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
-    """By node, whom else it meets."""
+    """Return, by node, the others that it meets."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
         result[one].append(other)
@@ -81,7 +81,7 @@ def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[
     return result
 
 
-def _partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
+def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
     """Of each of so many ends, whom it meets, in the order of the rounds."""
     result: list[list[int]] = [[] for _end in range(count)]
     for pairs in rounds(range(count), most_rounds):
@@ -92,7 +92,7 @@ def _partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
 
 
 def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
-    """How long these plans take, on all nodes together.
+    """Return how long these plans take, on all nodes together.
 
     :param parallel: destinations that a node pings at once
     :param limit_seconds: for one destination

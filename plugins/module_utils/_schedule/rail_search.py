@@ -31,7 +31,7 @@ MEETINGS = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Trial:
+class RailTrial:
     """One collective over one rail.
 
     :ivar nodes: that take part, two at least
@@ -117,9 +117,9 @@ class RailSearch:
         self._group = _Part(())
         self._named_before = -1
         self._waiting: list[_Job] = []
-        self._asked: dict[Trial, _Job] = {}
+        self._asked: dict[RailTrial, _Job] = {}
 
-    def next(self) -> list[Trial]:
+    def next(self) -> list[RailTrial]:
         """Return the tests of the next round; none when all is told."""
         self._asked = {}
         while not self._asked and (self._waiting or self._begin()):
@@ -131,13 +131,13 @@ class RailSearch:
                     left.append(job)
                 else:
                     taken.update(members)
-                    self._asked[Trial(self.rail, job.kind, members, job.suspects)] = job
+                    self._asked[RailTrial(self.rail, job.kind, members, job.suspects)] = job
             self._waiting = left
             if not self._asked:
                 self._unlock()
         return list(self._asked)
 
-    def take(self, results: typing.Mapping[Trial, typing.Optional[bool]]) -> None:
+    def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
         """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
         figure."""
         for trial, job in self._asked.items():
@@ -301,7 +301,7 @@ class RailSearch:
             self._between(part.parent)
 
     def _between(self, part: _Part) -> None:
-        """Where both halves of a slow part are fast, look for what is slow between them."""
+        """Look, where both halves of a slow part are fast, for what is slow between them."""
         if not part.halves or not all(half.fast for half in part.halves):
             return
         leaf = self._leaf(part.nodes)

@@ -13,8 +13,8 @@ Item = typing.TypeVar("Item")
 def rounds(
     items: typing.Sequence[Item], most: typing.Optional[int] = None
 ) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
-    """The rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests in
-    each round.
+    """Yield the rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests
+    in each round.
 
     The first item stays, the others move by one place a round around it; partners face each other. Who starts a pair
     alternates, so that nobody is always the first of its pairs.

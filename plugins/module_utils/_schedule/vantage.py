@@ -17,7 +17,7 @@ from .._model.reachability import PortName
 _MOST_CUT_OFF = 4
 
 
-def vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
+def choose_vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
     """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see
     none and no way to where it was.
 

@@ -25,7 +25,7 @@ ENOUGH = 2
 
 
 class Amount(typing.NamedTuple):
-    """What ib_write_bw is to send.
+    """The amount of data that ib_write_bw sends.
 
     :ivar queue_pairs: at once
     :ivar message_bytes: of a message

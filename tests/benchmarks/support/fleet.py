@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, seen
 
@@ -98,7 +98,10 @@ class Fleet:
                     "firmware": {"hcas": []},
                     "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01},
                     "tuning": NodeTuning(
-                        {row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}
+                        {
+                            row.name: (RowReading(row.training.partition("|")[0].lstrip(">=<") or "none"),)
+                            for row in ROWS
+                        }
                     ),
                 },
                 "subnet_manager_info": {"subnets": ports},

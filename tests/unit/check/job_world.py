@@ -8,10 +8,10 @@ import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, Job, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job, JobSurroundings, VolumeClaim
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
 
 COMPUTE = {
@@ -79,7 +79,7 @@ def node(name: str, **more: int) -> ClusterNode:
 
 
 ATTACHMENTS = tuple(
-    attachment(item)
+    parse_attachment(item)
     for item in (
         definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute"),
         definition("sriov-roce", "sriov", "openshift.io/mlx_roce"),
@@ -90,7 +90,7 @@ WORLD = JobSurroundings(
     nodes=(node("worker-1"), node("worker-2")),
     attachments=ATTACHMENTS,
     claims=(
-        Claim("training/models", ("ReadWriteMany",), "Bound"),
-        Claim("training/scratch", ("ReadWriteOnce",), "Bound"),
+        VolumeClaim("training/models", ("ReadWriteMany",), "Bound"),
+        VolumeClaim("training/scratch", ("ReadWriteOnce",), "Bound"),
     ),
 )

@@ -16,11 +16,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore as Surroundings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, SuspectTimer, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
@@ -409,7 +409,7 @@ def test_a_node_that_the_cluster_does_not_know_fails_at_once() -> None:
 
 
 def test_an_error_that_stays_is_the_end_with_its_cause() -> None:
-    world, patience = reports("MacvlanNetwork", state="error", reason="namespace not found"), Patience()
+    world, patience = reports("MacvlanNetwork", state="error", reason="namespace not found"), SuspectTimer()
     assert [node.phase for node in patience.apply(judge((TARGET,), world), 0.0)] == ["waiting"]
     (node,) = patience.apply(judge((TARGET,), world), GRACE["state_error"][0])
     assert node.phase == "failed" and "namespace not found" in node.detail and node.remedy

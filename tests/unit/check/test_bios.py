@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
     KEYS,
     STATES,
@@ -32,7 +32,7 @@ BIOS = NodeBios("Dell Inc.", "PowerEdge R750", "1.8.2", registry="/registry", jo
 
 def judged(wanted: typing.Any, *attributes: BiosAttribute, key: str = "sriov", **bios: typing.Any) -> BiosState:
     setting = BiosSetting(typing.cast(typing.Any, key), attributes, ("SR-?IOV",))
-    (one,) = states(dataclasses.replace(BIOS, settings=(setting,), **bios), wanted_of({key: wanted}))
+    (one,) = list_states(dataclasses.replace(BIOS, settings=(setting,), **bios), find_wanted({key: wanted}))
     return one
 
 
@@ -98,7 +98,7 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
 def test_nothing_found_says_what_was_looked_for() -> None:
     assert judged(True).why == "No such attribute in the registry /registry. Looked for: SR-?IOV."
     assert "registry is missing (404)" in judged(True, registry="", registry_error="404").why
-    (one,) = states(BIOS, wanted_of({"smt": True}))
+    (one,) = list_states(BIOS, find_wanted({"smt": True}))
     assert one.state == "unknown" and "was not asked for" in one.why
 
 
@@ -114,7 +114,7 @@ def test_what_waits_was_not_read() -> None:
 )
 def test_what_is_wanted_must_be_something(wanted: dict[str, typing.Any]) -> None:
     with pytest.raises(RdmaError, match="wanted"):
-        wanted_of(wanted)
+        find_wanted(wanted)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, find_wanted_by
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
     KEYS,
     BiosAttribute,
@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import VfMemory
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import body, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import make_body, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import (
     IDENTITY,
@@ -352,8 +352,8 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
 
 def test_wishes_are_the_keys_of_the_model() -> None:
     assert tuple(field.name for field in dataclasses.fields(BiosIntent)) == KEYS
-    assert wanted_by(BiosIntent()) == {}
-    assert wanted_by(BiosIntent(sriov=False, profile=("A", "B"), max_read_request=4096)) == {
+    assert find_wanted_by(BiosIntent()) == {}
+    assert find_wanted_by(BiosIntent(sriov=False, profile=("A", "B"), max_read_request=4096)) == {
         "sriov": (False,),
         "max_read_request": (4096,),
         "profile": ("A", "B"),
@@ -375,7 +375,7 @@ def test_a_plan_leads_to_what_is_wanted_or_says_why_not(
     key: str, wanted: typing.Any, current: typing.Any, pending: typing.Any, known: bool, held: str
 ) -> None:
     """What a plan writes is right once it is there: the next plan has nothing to do."""
-    wish = wanted_of({key: wanted})
+    wish = find_wanted({key: wanted})
     attribute = BiosAttribute(
         "A", current, pending=pending if pending != current else None, allowed=ON_OFF if known else (), read_only=held
     )
@@ -384,7 +384,7 @@ def test_a_plan_leads_to_what_is_wanted_or_says_why_not(
     assert not (found.writes and found.refusals) or key in ("profile", "c_states")
     assert not found.writes or not held
     for write in found.writes:
-        assert write.after is not None and body(before, found.writes) == {"Attributes": {"A": write.after}}
+        assert write.after is not None and make_body(before, found.writes) == {"Attributes": {"A": write.after}}
         after = dataclasses.replace(
             before, settings=(BiosSetting(write.key, (dataclasses.replace(attribute, pending=write.after),)),)
         )

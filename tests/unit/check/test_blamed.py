@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.blamed import findings_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.blamed import collect_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
 
 
@@ -49,7 +49,7 @@ def test_nodes_over_which_it_raises_have_their_error_and_the_others_their_verdic
         calls.append(facts)
         return check(facts)
 
-    found = findings_of("host", counted, fleet(1000, *bad))
+    found = collect_findings("host", counted, fleet(1000, *bad))
     names = [f"node-{index:04d}" for index in bad]
     assert [finding.subject for finding in found if finding.status == PASS] == [
         name for name in fleet(1000).nodes if name not in names
@@ -108,7 +108,7 @@ def test_a_node_that_can_be_compared_with_nobody_is_the_one_that_is_blamed(
         calls.append(facts)
         return compared(names, others)(facts)
 
-    found = findings_of("host", counted, fleet(number))
+    found = collect_findings("host", counted, fleet(number))
     assert errors_of(found) == [(name, FAIL) for name in names]
     assert [
         finding.subject for finding in found if finding.check == "test.node" and finding.status == UNKNOWN
@@ -131,7 +131,7 @@ def pair(*names: str) -> typing.Callable[[Facts], list[Finding]]:
 @pytest.mark.parametrize("number", [2, 3, 50])
 def test_of_two_that_do_not_go_together_neither_is_blamed(number: int) -> None:
     first, last = "node-0000", f"node-{number - 1:04d}"
-    found = findings_of("host", pair(first, last), fleet(number))
+    found = collect_findings("host", pair(first, last), fleet(number))
     (doubted,) = [finding for finding in found if finding.check == "host.error"]
     assert (doubted.subject, doubted.status) == (
         f"stage host, {first} and {last}",
@@ -152,7 +152,7 @@ def test_a_guilty_node_beside_two_that_do_not_go_together_is_blamed_alone() -> N
     def judge(facts: Facts) -> list[Finding]:
         return pair("node-0001", "node-0007")(facts) and compared(["node-0004"])(facts)
 
-    found = findings_of("host", judge, fleet(10))
+    found = collect_findings("host", judge, fleet(10))
     assert errors_of(found) == [("node-0004", FAIL), ("node-0001 and node-0007", UNKNOWN)]
 
 
@@ -165,7 +165,7 @@ def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
             else check(facts)
         )
 
-    found = findings_of("host", broken, fleet(number))
+    found = collect_findings("host", broken, fleet(number))
     (undecided,) = [finding for finding in found if finding.check == "host.error"]
     assert (undecided.subject, undecided.status) == ("stage host", UNKNOWN) and "KeyError" in undecided.measured
     assert f"Over which of {number} is not known" in undecided.why and "report" in undecided.remedy.lower()
@@ -173,7 +173,7 @@ def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
 
 
 def test_more_nodes_than_are_looked_for_leave_the_stage_without_a_verdict() -> None:
-    found = findings_of("host", check, fleet(10, 1, 2, 3, 4, 5))
+    found = collect_findings("host", check, fleet(10, 1, 2, 3, 4, 5))
     assert errors_of(found) == [("", UNKNOWN)] and "ZeroDivisionError" in found[-1].measured
     assert len(found) == 11 and all(
         finding.status == UNKNOWN and "not judged: " in finding.why for finding in found[:-1]
@@ -185,4 +185,4 @@ def test_a_check_that_raises_whatever_nodes_answered_is_its_own_error() -> None:
         return [ok("test.node", "x", str(facts.limits["missing"]), "a limit")]
 
     with pytest.raises(KeyError):
-        findings_of("host", broken, fleet(10))
+        collect_findings("host", broken, fleet(10))

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import Way
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import collect_far_ends
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import far_ends
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cables import ANY, ports_of, take_cables
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cables import ANY, list_ports, take_cables
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
@@ -42,8 +42,8 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
         for first, other in ((1, 2), (2, 1)):
             topology = cabled((PORT, first, 4), (second, other, 5))
             leaf = LEAVES[first - 1].guid
-            assert Way(MEMBERSHIP, topology).leaves == {leaf}
-            assert far_ends(topology)[PORT.guid][0].guid == leaf
+            assert LinksInScope(MEMBERSHIP, topology).leaves == {leaf}
+            assert collect_far_ends(topology)[PORT.guid][0].guid == leaf
             ways = PathTable(topology, (), [End("worker-1", 0, PORT.guid, 9)])
             assert ways.leaf(0) == leaf and len(ways.directions) == 2
             assert take_cables(topology).links == topology.links[:1]
@@ -75,7 +75,7 @@ def test_a_port_of_a_switch_has_one_cable() -> None:
     assert (finding.status, finding.subject, finding.measured) == ("fail", "leaf-1 port 4", "2 links")
     # a switch has no port with a GUID of its own, whatever is told
     one, other = (LinkEnd("Switch", LEAVES[0].guid, number, 1, LEAVES[0].guid) for number in (1, 2))
-    assert not {*ports_of(one)} & {*ports_of(other)} and (PORT.port_guid, ANY) in ports_of(PORT)
+    assert not {*list_ports(one)} & {*list_ports(other)} and (PORT.port_guid, ANY) in list_ports(PORT)
 
 
 def test_ports_with_one_cable_each_pass() -> None:

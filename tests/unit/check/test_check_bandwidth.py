@@ -11,8 +11,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, cause_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
+    Facts,
+    check,
+    keep_valid_results,
+    split_verdicts,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
@@ -533,7 +538,7 @@ def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
         why and remedy
         for kind in {*CAUSES, *kinds}
         for wanted in (intent(), ETHERNET)
-        for why, remedy in [cause_of(kind, wanted.fabrics[0])]
+        for why, remedy in [explain_cause(kind, wanted.fabrics[0])]
     )
     assert PINGS == 5
 
@@ -624,7 +629,7 @@ ROCE = re.compile(r"\bPFC\b|\bECN\b|flow control|\bMTU\b|\bDSCP\b|4791|RoCE|iWAR
 
 @pytest.mark.parametrize("kind", sorted({*CAUSES, *COMPLETIONS} - {"network_refused"}))
 def test_no_advice_on_roce_is_given_on_infiniband(kind: str) -> None:
-    infiniband, ethernet = (" ".join(cause_of(kind, wanted.fabrics[0])) for wanted in (intent(), ETHERNET))
+    infiniband, ethernet = (" ".join(explain_cause(kind, wanted.fabrics[0])) for wanted in (intent(), ETHERNET))
     assert not ROCE.search(infiniband)
     assert not re.search(r"ibqueryerrors|subnet manager|InfiniBand", ethernet)
 
@@ -906,7 +911,7 @@ def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told() -> N
 
 def test_verdicts_of_a_pair_need_both_directions() -> None:
     given = fleet("abc", bad=(("a", "b"),))
-    passed, failed = verdicts(
+    passed, failed = split_verdicts(
         intent().fabrics[0],
         typing.cast(BandwidthFacts, given.bandwidth).pods,
         typing.cast(BandwidthFacts, given.bandwidth).pairs,
@@ -1206,8 +1211,10 @@ def test_what_is_no_measurement_accuses_nobody(
     finding = found(given, "measured", AB, intent(wanted))
     assert (finding.status, text in finding.why, bool(finding.remedy)) == ("unknown", True, True)
     # neither does any other stage take it, nor is it asked of its ends again
-    assert len(sound(intent(wanted).fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs) == 11
-    passed, failed = verdicts(
+    assert (
+        len(keep_valid_results(intent(wanted).fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs) == 11
+    )
+    passed, failed = split_verdicts(
         intent(wanted).fabrics[0],
         typing.cast(BandwidthFacts, given.bandwidth).pods,
         typing.cast(BandwidthFacts, given.bandwidth).pairs,
@@ -1411,11 +1418,11 @@ def test_other_stages_take_the_sound_figures_of_all_fabrics() -> None:
     wanted, given = two_fabrics()
     figures = [
         (one.fabric, one.client, one.server)
-        for one in sound(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs
+        for one in keep_valid_results(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs
     ]
     assert figures == [("compute", "b", "a"), ("compute", "a", "c"), ("pods", "a", "b"), ("pods", "b", "a")]
     # the slow one is below the floor of its links, and there is no other to compare it with
-    passed, failed = verdicts(
+    passed, failed = split_verdicts(
         wanted.fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, [pair("b", "a", 340.0)], given
     )
     assert not passed and failed == {frozenset(((0, "a"), (0, "b")))}

@@ -12,7 +12,12 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.images import accepts, check, fits, way
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.images import (
+    accepts,
+    check,
+    find_pull_path,
+    fits,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import (
     Form,
@@ -385,7 +390,7 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
 ) -> None:
     name, seen = reference(image), ImageFacts(rules, RegistrySources(allowed, blocked, insecure))
     (found,) = check(wishes(compute=image), seen)
-    taken = way(name, seen)
+    taken = find_pull_path(name, seen)
     rejected = any(accepts(scope, name) for scope in blocked) or bool(
         allowed and not any(accepts(scope, name) for scope in allowed)
     )
@@ -405,7 +410,7 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
         tuple(item for item in rules if item.form == name.form),
         [item for item in rules if item.form != name.form],
     )
-    before = way(name, ImageFacts(own, seen.registries))
+    before = find_pull_path(name, ImageFacts(own, seen.registries))
     better = any(fits(item.source, name.repository) and len(item.source) >= len(before.scope) for item in others)
     if not better and not blocked and not any(item.never for item in rules):
         assert before.mirrors == taken.mirrors

@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
     AddressFacts,
-    Lease,
+    AddressLease,
     SharedPool,
-    Taken,
     UnreadNode,
+    UsedNetwork,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
@@ -25,12 +25,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 NODES = ("worker-1", "worker-2")
 FREE = AddressFacts(
     taken=(
-        Taken("node", "10.78.0.11/32", "node worker-1"),
-        Taken("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),
-        Taken("pods", "10.244.0.0/24", "pods of node worker-1"),
-        Taken("attachment", "10.81.0.0/24", "other/net", "whereabouts"),
+        UsedNetwork("node", "10.78.0.11/32", "node worker-1"),
+        UsedNetwork("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),
+        UsedNetwork("pods", "10.244.0.0/24", "pods of node worker-1"),
+        UsedNetwork("attachment", "10.81.0.0/24", "other/net", "whereabouts"),
         # the fabric's own, of an earlier run
-        Taken("attachment", "10.0.0.0/24", "test/net", "whereabouts"),
+        UsedNetwork("attachment", "10.0.0.0/24", "test/net", "whereabouts"),
     ),
     pods=3,
 )
@@ -69,7 +69,7 @@ def test_addresses_that_nobody_uses() -> None:
 
 
 def test_facts_survive_the_way_through_ansible() -> None:
-    facts = dataclasses.replace(FREE, leaks=(Lease("10.0.0.1", "a/b"),), pools=(SHARED,))
+    facts = dataclasses.replace(FREE, leaks=(AddressLease("10.0.0.1", "a/b"),), pools=(SHARED,))
     assert load(AddressFacts, to_data(facts), "facts") == facts
 
 
@@ -82,19 +82,19 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
     ("taken", "status", "said"),
     [
         (
-            Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"),
+            UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"),
             "fail",
             "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes",
         ),
-        (Taken("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
-        (Taken("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
-        (Taken("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
-        (Taken("attachment", "10.0.0.0/24", "other/net", "host-local"), "warn", "other/net"),
-        (Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"), "warn", "other/net"),
-        (Taken("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
+        (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
+        (UsedNetwork("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
+        (UsedNetwork("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
+        (UsedNetwork("attachment", "10.0.0.0/24", "other/net", "host-local"), "warn", "other/net"),
+        (UsedNetwork("attachment", "10.0.0.0/24", "other/net", "whereabouts"), "warn", "other/net"),
+        (UsedNetwork("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
     ],
 )
-def test_overlaps(taken: Taken, status: str, said: str) -> None:
+def test_overlaps(taken: UsedNetwork, status: str, said: str) -> None:
     finding = found(dataclasses.replace(FREE, taken=(taken,)), "network.address_overlap")
     assert finding.status == status
     assert said in finding.measured
@@ -112,7 +112,7 @@ def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target: str, statu
 
 def leaked(number: int) -> AddressFacts:
     return dataclasses.replace(
-        FREE, leaks=tuple(Lease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1))
+        FREE, leaks=tuple(AddressLease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1))
     )
 
 
@@ -126,7 +126,10 @@ def test_leaked_addresses_are_taken_off(number: int, status: str) -> None:
 
 
 def test_leaks_of_other_ranges_are_not_ours() -> None:
-    assert found(dataclasses.replace(FREE, leaks=(Lease("10.0.1.1", "old/pod"),)), "network.addresses").status == "pass"
+    assert (
+        found(dataclasses.replace(FREE, leaks=(AddressLease("10.0.1.1", "old/pod"),)), "network.addresses").status
+        == "pass"
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,12 +174,12 @@ def test_only_fabrics_that_are_proven_free_are_made() -> None:
 def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     wishes = intent()
     everything = dataclasses.replace(
-        FREE, taken=(*FREE.taken, Taken("attachment", "0.0.0.0/0", "training/x", "host-local"))
+        FREE, taken=(*FREE.taken, UsedNetwork("attachment", "0.0.0.0/0", "training/x", "host-local"))
     )
     assert refused(wishes, check(wishes, NODES, everything)) == {}
     assert "training/x" in found(everything, "network.address_overlap").measured
     services = dataclasses.replace(
-        everything, taken=(*everything.taken, Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
+        everything, taken=(*everything.taken, UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
     )
     assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 meets 10.0.0.0/8")
     assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
@@ -242,15 +245,15 @@ def test_only_fabrics_with_addresses_are_unknown_where_nobody_was_asked() -> Non
 
 
 def test_a_network_that_is_none_counts_as_unread() -> None:
-    wrong = dataclasses.replace(FREE, taken=(*FREE.taken, Taken("pods", "10.0.0.1/33", "pods of node worker-2")))
+    wrong = dataclasses.replace(FREE, taken=(*FREE.taken, UsedNetwork("pods", "10.0.0.1/33", "pods of node worker-2")))
     assert found(wrong, "network.address_overlap").status == "pass"
     assert found(wrong, "network.address_overlap", "cluster").status == "unknown"
 
 
 def test_one_harmless_neighbour_does_not_excuse_the_others() -> None:
     taken = (
-        Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"),
-        Taken("node", "10.0.0.7/32", "node worker-1"),
+        UsedNetwork("attachment", "10.0.0.0/24", "other/net", "whereabouts"),
+        UsedNetwork("node", "10.0.0.7/32", "node worker-1"),
     )
     assert found(dataclasses.replace(FREE, taken=taken), "network.address_overlap").status == "fail"
 
@@ -270,17 +273,20 @@ def test_shares_of_a_cidr_pool_are_prefixes(share: int, status: str) -> None:
 @pytest.mark.parametrize(
     ("pods", "taken", "warned"),
     [
-        (0, (Taken("node", "10.78.0.11/32", "node worker-1"),), True),
+        (0, (UsedNetwork("node", "10.78.0.11/32", "node worker-1"),), True),
         (
             0,
-            (Taken("node", "10.78.0.11/32", "node worker-1"), Taken("pods", "10.244.0.0/24", "pods of node worker-1")),
+            (
+                UsedNetwork("node", "10.78.0.11/32", "node worker-1"),
+                UsedNetwork("pods", "10.244.0.0/24", "pods of node worker-1"),
+            ),
             False,
         ),
-        (0, (Taken("pods", "10.244.0.0/24", "pods of node worker-1"),), False),
+        (0, (UsedNetwork("pods", "10.244.0.0/24", "pods of node worker-1"),), False),
         (1, (), False),
     ],
 )
-def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: tuple[Taken, ...], warned: bool) -> None:
+def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: tuple[UsedNetwork, ...], warned: bool) -> None:
     subjects = {
         finding.subject: finding.status for finding in check(intent(), NODES, AddressFacts(taken=taken, pods=pods))
     }

@@ -15,8 +15,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import Wishes
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import OperatorRequests
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_pulls
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 
 INTENT = parse_intent([SRIOV], None, {"mirror": "m.example"})
@@ -140,11 +140,11 @@ def test_each_image_that_the_intent_has_pulled_is_one_that_was_asked_for() -> No
     ipoib.pop("mtu")
     for fabrics in ([SRIOV], [SHARED], [device], [ipoib], [SRIOV, SHARED, device]):
         for cluster in ({}, {"network_operator": operator}):
-            listed = pulls(
+            listed = collect_pulls(
                 parse_intent(fabrics, None, cluster),
                 None,
                 False,
-                Wishes(leave=tuple(item.name for item in TABLE)),
+                OperatorRequests(leave=tuple(item.name for item in TABLE)),
                 {},
                 {},
             )

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import suspects as every_suspect
-from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import accused, pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import find_suspects as every_suspect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import common_causes, pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -515,8 +515,8 @@ def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(
 
 
 def test_what_is_left_after_the_strongest_suspects_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accused, "MOST_SUSPECTS", 1)
-    monkeypatch.setattr(reachability, "suspects", lambda trials: every_suspect(trials, most=1))
+    monkeypatch.setattr(common_causes, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(reachability, "find_suspects", lambda trials: every_suspect(trials, most=1))
     named, rest = suspects(
         checked(facts(lambda client, server, rail: 500 * (rail in (1, 2) and 3 in (client, server))))
     )
@@ -565,7 +565,7 @@ def test_servers_that_could_not_be_ended_are_told() -> None:
     [(0.3, 5, 0.832), (0.3, 20, 0.999), (0.01, 20, 0.182), (0.01, 500, 0.993), (0.0, 500, 0.0), (1.0, 1, 1.0)],
 )
 def test_chance_to_see_a_loss(loss: float, packets: int, chance: float) -> None:
-    assert reachability.chance_to_see(loss, packets) == pytest.approx(chance, abs=0.0005)
+    assert reachability.compute_chance_to_see(loss, packets) == pytest.approx(chance, abs=0.0005)
 
 
 def test_the_chances_in_the_readme_are_right() -> None:
@@ -578,7 +578,7 @@ def test_the_chances_in_the_readme_are_right() -> None:
     assert len(losses) > 2 and len(chances) > 2
     for packets, *told in chances:
         assert told == [
-            f"{reachability.chance_to_see(float(loss) / 100, int(packets)):.1%}".rstrip("%") for loss in losses
+            f"{reachability.compute_chance_to_see(float(loss) / 100, int(packets)):.1%}".rstrip("%") for loss in losses
         ]
     assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["reachability_count"] in [
         int(packets) for packets, *_told in chances

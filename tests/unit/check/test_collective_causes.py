@@ -17,13 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
-    Figure,
-    algorithm_of,
+    CollectiveFigure,
+    find_algorithm,
     judge_figure,
     judge_inside,
     pick_figure,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Wanted, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import ExpectedBusbw
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog
@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests im
     NcclTestRow,
     NcclTests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading, Roce
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Roce, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -42,7 +42,7 @@ HCAS = tuple(f"mlx5_{rail}" for rail in range(8))
 HOSTS = ("job-worker-0", "job-worker-1")
 CHOICE = "AllReduce: 8589934592 Bytes -> Algo NVLS_TREE proto SIMPLE channel{Lo..Hi}={0..15}"
 JOB = Job(gpus=8, hcas=HCAS, channels=16, more=(CHOICE,))
-WANTED = Wanted(2, {host: {name: rail for rail, name in enumerate(HCAS)} for host in HOSTS}, tuple(range(8)))
+WANTED = RequiredProof(2, {host: {name: rail for rail, name in enumerate(HCAS)} for host in HOSTS}, tuple(range(8)))
 SEEN = Surroundings(
     {host: {name: UsedHca(rail, rail // 4, 392.0) for rail, name in enumerate(HCAS)} for host in HOSTS},
     from_gpu_memory=True,
@@ -95,11 +95,11 @@ def test_the_algorithm_of_the_figure_is_read_from_the_log() -> None:
     assert (
         figure is not None
         and figure.choice == NcclChoice("AllReduce", 8 * GIB, "NVLS_TREE", "SIMPLE", 16)
-        and algorithm_of(figure, log) == "nvls_tree"
+        and find_algorithm(figure, log) == "nvls_tree"
     )
     other = run_of(row(4 * GIB, 470.0))
     figure = pick_figure(log, other, prove_run(log, other, WANTED))
-    assert figure is not None and figure.choice is None and algorithm_of(figure, log) is None
+    assert figure is not None and figure.choice is None and find_algorithm(figure, log) is None
 
 
 def test_an_older_release_says_neither_function_nor_channels() -> None:
@@ -108,7 +108,7 @@ def test_an_older_release_says_neither_function_nor_channels() -> None:
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
     assert (
         figure is not None
-        and algorithm_of(figure, log) == "nvls_tree"
+        and find_algorithm(figure, log) == "nvls_tree"
         and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
     )
     assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["none found"]
@@ -120,7 +120,7 @@ def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> No
     )
     log, run = log_of(job), dataclasses.replace(run_of(row(8 * GIB, 340.0)), collective="all_gather")
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
-    assert figure is not None and figure.choice is not None and algorithm_of(figure, log) == "ring"
+    assert figure is not None and figure.choice is not None and find_algorithm(figure, log) == "ring"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,9 @@ def test_the_intent_has_its_own_floor_with_a_reason() -> None:
 
 
 def test_nodes_are_held_against_their_like() -> None:
-    figures = {f"node-{number}": Figure(8 * GIB, bus) for number, bus in enumerate((370.0, 372.0, 340.0, 371.0))}
+    figures = {
+        f"node-{number}": CollectiveFigure(8 * GIB, bus) for number, bus in enumerate((370.0, 372.0, 340.0, 371.0))
+    }
     findings = judge_inside(figures)
     assert [(finding.subject, finding.status) for finding in findings] == [
         ("node-0", PASS),
@@ -205,10 +207,10 @@ def test_the_public_case_is_not_green_and_names_what_was_not_measured() -> None:
 
 
 def test_the_public_case_with_what_the_nodes_show() -> None:
-    rows: dict[str, tuple[Reading, ...]] = {
-        "acs": (Reading("redirected", ("0000:15:00.0",)),),
-        "governor": (Reading("powersave"),),
-        "gpu_slowed": (Reading("none"),),
+    rows: dict[str, tuple[RowReading, ...]] = {
+        "acs": (RowReading("redirected", ("0000:15:00.0",)),),
+        "governor": (RowReading("powersave"),),
+        "gpu_slowed": (RowReading("none"),),
     }
     seen = dataclasses.replace(SEEN, roce=Roce(), tunings={HOSTS[0]: NodeTuning(rows), HOSTS[1]: NodeTuning()})
     bandwidth, acs, governor = judge(row(8 * GIB, 231.0), job=PUBLIC, seen=seen)
@@ -243,7 +245,7 @@ def causes(
     return find_causes("two nodes", log_of(job), choice, seen)
 
 
-def with_rows(**rows: Reading) -> Surroundings:
+def with_rows(**rows: RowReading) -> Surroundings:
     return dataclasses.replace(
         SEEN, tunings={HOSTS[1]: NodeTuning({name: (reading,) for name, reading in rows.items()})}
     )
@@ -260,7 +262,7 @@ def says(*lines: str) -> Job:
 
 
 #: GPUs 0 and 1 of the job, on the node of another socket than all HCAs that the last one uses
-FAR = with_rows(gpu_numa=Reading("3", ("0000:8b:00.0",)))
+FAR = with_rows(gpu_numa=RowReading("3", ("0000:8b:00.0",)))
 ROCE = dataclasses.replace(SEEN, roce=Roce())
 
 CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
@@ -309,12 +311,12 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     ),
     "throttled GPU": (
         JOB,
-        with_rows(gpu_slowed=Reading("hw_thermal", ("0000:1b:00.0",))),
+        with_rows(gpu_slowed=RowReading("hw_thermal", ("0000:1b:00.0",))),
         "hw_thermal",
         "One slow GPU holds up all ranks",
         "fans",
     ),
-    "ACS": (JOB, with_rows(acs=Reading("redirected")), "redirected", "halves the rate of GPUDirect RDMA", "ACS off"),
+    "ACS": (JOB, with_rows(acs=RowReading("redirected")), "redirected", "halves the rate of GPUDirect RDMA", "ACS off"),
     "GID": (
         says("NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)", "NET/IB: Dev 1 Port 1 qpn 59 mtu 5 GID 1 (0/A1)"),
         SEEN,
@@ -416,10 +418,10 @@ def test_what_the_run_sets_itself_is_no_cause() -> None:
 
 def test_sound_runs_have_no_cause() -> None:
     sound = with_rows(
-        gpu_slowed=Reading("none"),
-        acs=Reading("direct"),
-        governor=Reading("performance"),
-        gpu_numa=Reading("0", ("0000:8b:00.0",)),
+        gpu_slowed=RowReading("none"),
+        acs=RowReading("direct"),
+        governor=RowReading("performance"),
+        gpu_numa=RowReading("0", ("0000:8b:00.0",)),
     )
     near = {
         host: {name: dataclasses.replace(hca, numa_node=0) for name, hca in found.items()}

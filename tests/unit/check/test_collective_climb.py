@@ -13,8 +13,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import (
-    Ground,
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
+    NodesHardware,
     pick_expected,
     plan_floor,
     plan_proof,
@@ -31,8 +31,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests im
     NcclTests,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Group, Test
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, Trial
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Test, TestGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=2)
@@ -41,13 +41,13 @@ LEAVES = {leaf: [f"node-{leaf}{number}" for number in range(4)] for leaf in ("a"
 NODES = [node for nodes in LEAVES.values() for node in nodes]
 
 
-def ground(**rates: float) -> Ground:
+def ground(**rates: float) -> NodesHardware:
     """:param rates: of the second rail of a node, in Gb/s, by its name with an underscore"""
     hcas = {
         node: {DEVICES[0]: UsedHca(0, 0, 392.0), DEVICES[1]: UsedHca(1, 0, rates.get(node.replace("-", "_"), 392.0))}
         for node in NODES
     }
-    return Ground({node: f"pod-{node}" for node in NODES}, hcas, {0: 0, 1: 1})
+    return NodesHardware({node: f"pod-{node}" for node in NODES}, hcas, {0: 0, 1: 1})
 
 
 GROUND = ground()
@@ -74,8 +74,8 @@ class Site:
     def jobs(self, test: Test) -> list[tuple[int, Job]]:
         """Each group with its rail."""
         hosts = len(test.nodes)
-        if isinstance(test, Trial) or test.kind == "two nodes":
-            rails = (test.rail,) if isinstance(test, Trial) else (0, 1)
+        if isinstance(test, RailTrial) or test.kind == "two nodes":
+            rails = (test.rail,) if isinstance(test, RailTrial) else (0, 1)
             return [(rail, Job(hosts=hosts, gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
         return [(0, Job(hosts=hosts, gpus=2, hcas=DEVICES))]
 
@@ -110,7 +110,7 @@ class Site:
             for node in test.nodes
             for gpu in range(job.gpus)
         ]
-        rails = (test.rail,) if isinstance(test, Trial) else (0, 1)
+        rails = (test.rail,) if isinstance(test, RailTrial) else (0, 1)
         bus = bound * (0.5 if any((node, rail) in self.slow for node in test.nodes for rail in rails) else 0.96)
         figure = NcclTestFigure(1.0, bus, bus, 0)
         row = NcclTestRow(1 << 33, 1 << 31, "float", "sum", None, figure, figure)
@@ -174,7 +174,7 @@ def test_a_node_without_a_log_is_not_proven_even_alone() -> None:
     made = Site(lost={"node-a0"}).climb()
     assert (
         made.left_out == {"node-a0": "one node"}
-        and made.together == [Group("one node", ("node-a0",))]
+        and made.together == [TestGroup("one node", ("node-a0",))]
         and made.unproven == ()
     )
 
@@ -184,9 +184,9 @@ def test_a_node_without_a_log_is_not_proven_even_alone() -> None:
 
 def test_runs_of_groups() -> None:
     pair, leaf, trial = (
-        Group("two nodes", ("node-a0", "node-a1")),
-        Group("a leaf", tuple(LEAVES["a"])),
-        Trial(1, "part", ("node-a0", "node-b0"), ("node-a0",)),
+        TestGroup("two nodes", ("node-a0", "node-a1")),
+        TestGroup("a leaf", tuple(LEAVES["a"])),
+        RailTrial(1, "part", ("node-a0", "node-b0"), ("node-a0",)),
     )
     tests: tuple[Test, ...] = (pair, leaf, trial)
     runs = [plan_run(test, 7, "all_reduce", GROUND) for test in tests]
@@ -207,12 +207,12 @@ def test_runs_of_groups() -> None:
 @pytest.mark.parametrize(
     ("test", "bound"),
     [
-        (Group("two nodes", ("node-a0", "node-a1")), 49.0),
-        (Group("two nodes", ("node-b0", "node-b1")), 24.5),
-        (Trial(0, "part", ("node-b0", "node-b1"), ()), 49.0),
-        (Trial(1, "part", ("node-b0", "node-b1"), ()), 24.5),
-        (Group("a leaf", tuple(LEAVES["a"])), 98.0),
-        (Group("all", tuple(NODES)), 49.0),
+        (TestGroup("two nodes", ("node-a0", "node-a1")), 49.0),
+        (TestGroup("two nodes", ("node-b0", "node-b1")), 24.5),
+        (RailTrial(0, "part", ("node-b0", "node-b1"), ()), 49.0),
+        (RailTrial(1, "part", ("node-b0", "node-b1"), ()), 24.5),
+        (TestGroup("a leaf", tuple(LEAVES["a"])), 98.0),
+        (TestGroup("all", tuple(NODES)), 49.0),
     ],
 )
 def test_floors_are_those_of_the_slowest_rail_of_the_slowest_node(test: Test, bound: float) -> None:
@@ -225,14 +225,14 @@ def test_floors_are_those_of_the_slowest_rail_of_the_slowest_node(test: Test, bo
 
 def test_no_floor_without_the_rate_of_each_rail() -> None:
     hcas = {**GROUND.hcas, "node-a1": {DEVICES[0]: UsedHca(0, 0, 392.0), DEVICES[1]: UsedHca(1)}}
-    test, blind = Group("two nodes", ("node-a0", "node-a1")), dataclasses.replace(GROUND, hcas=hcas)
+    test, blind = TestGroup("two nodes", ("node-a0", "node-a1")), dataclasses.replace(GROUND, hcas=hcas)
     assert plan_floor(plan_run(test, 1, "all_reduce", blind), test, WANTED, blind) is None
-    one = Group("one node", ("node-a0",))
+    one = TestGroup("one node", ("node-a0",))
     assert plan_floor(plan_run(one, 1, "all_reduce", GROUND), one, WANTED, GROUND) is None
 
 
 def test_the_inside_of_a_node_and_the_share_of_the_intent_count() -> None:
-    test = Group("a leaf", tuple(LEAVES["a"]))
+    test = TestGroup("a leaf", tuple(LEAVES["a"]))
     floor = plan_floor(
         plan_run(test, 1, "all_reduce", GROUND),
         test,
@@ -245,7 +245,7 @@ def test_the_inside_of_a_node_and_the_share_of_the_intent_count() -> None:
 
 def test_several_hcas_of_a_rail_are_one_rail() -> None:
     hcas = {node: {**found, "mlx5_23": UsedHca(1, 0, 8.0)} for node, found in GROUND.hcas.items()}
-    test, two = Trial(1, "part", ("node-a0", "node-a1"), ()), dataclasses.replace(GROUND, hcas=hcas)
+    test, two = RailTrial(1, "part", ("node-a0", "node-a1"), ()), dataclasses.replace(GROUND, hcas=hcas)
     floor = plan_floor(plan_run(test, 1, "all_reduce", two), test, WANTED, two)
     assert floor is not None and floor.bound_gbs == pytest.approx(50.0)
 
@@ -258,11 +258,11 @@ def test_the_floor_of_the_intent_is_that_of_the_number_of_nodes() -> None:
     wanted = dataclasses.replace(WANTED, expected_busbw=(all_of_them, four))
     found = {}
     for test in (
-        Group("a leaf", tuple(LEAVES["a"])),
-        Group("all", tuple(NODES)),
-        Group("two nodes", ("node-a0", "node-a1")),
-        Group("one node", ("node-a0",)),
+        TestGroup("a leaf", tuple(LEAVES["a"])),
+        TestGroup("all", tuple(NODES)),
+        TestGroup("two nodes", ("node-a0", "node-a1")),
+        TestGroup("one node", ("node-a0",)),
     ):
         found[test.kind] = pick_expected(plan_run(test, 1, "all_reduce", GROUND), wanted)
     assert found == {"a leaf": four, "all": all_of_them, "two nodes": None, "one node": None}
-    assert pick_expected(plan_run(Group("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None
+    assert pick_expected(plan_run(TestGroup("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None

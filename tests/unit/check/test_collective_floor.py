@@ -13,12 +13,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.f
     SHARES,
     NodeFigure,
     Shape,
-    bus_factor,
+    compute_bus_factor,
+    compute_network_bound_gbs,
+    compute_node_rate_gbs,
+    compute_sent_by_tree,
     expect,
     name_algorithm,
-    network_bound_gbs,
-    node_rate_gbs,
-    sent_by_tree,
 )
 from ansible_collections.linerate.rdma.tests.unit.check.published_collectives import (
     PAGE,
@@ -103,17 +103,17 @@ def test_what_the_busiest_node_sends_over_two_trees(nodes: int) -> None:
     for parent, child in edges(nodes):
         sent[parent] += 0.5
         sent[child] += 0.5
-    assert max(sent.values()) == sent_by_tree(nodes)
+    assert max(sent.values()) == compute_sent_by_tree(nodes)
 
 
 # by hand
 
 
 def test_rails_times_the_slowest() -> None:
-    assert node_rate_gbs(NDR) == 392.0 and node_rate_gbs([392.0] * 7 + [196.0]) == 196.0
+    assert compute_node_rate_gbs(NDR) == 392.0 and compute_node_rate_gbs([392.0] * 7 + [196.0]) == 196.0
     for wrong in ([], [0.0], [400.0, float("nan")], [float("inf")], [-1.0]):
         with pytest.raises(ValueError, match="measured rate"):
-            node_rate_gbs(wrong)
+            compute_node_rate_gbs(wrong)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_rails_times_the_slowest() -> None:
     ],
 )
 def test_bounds(collective: str, algorithm: typing.Any, nodes: int, bound: typing.Optional[float]) -> None:
-    found = network_bound_gbs(collective, algorithm, Shape(nodes, 8), 392.0)
+    found = compute_network_bound_gbs(collective, algorithm, Shape(nodes, 8), 392.0)
     assert found == (None if bound is None else pytest.approx(bound))
 
 
@@ -204,7 +204,9 @@ def test_names_of_algorithms(written: str, nodes: int, name: typing.Optional[str
 
 
 def test_factors_of_nccl_tests() -> None:
-    assert [bus_factor(name, 16) for name in ("all_reduce", "all_gather", "alltoall", "broadcast", "sendrecv")] == [
+    assert [
+        compute_bus_factor(name, 16) for name in ("all_reduce", "all_gather", "alltoall", "broadcast", "sendrecv")
+    ] == [
         1.875,
         0.9375,
         0.9375,
@@ -212,4 +214,4 @@ def test_factors_of_nccl_tests() -> None:
         1.0,
     ]
     with pytest.raises(ValueError, match="no communicator"):
-        bus_factor("all_reduce", 0)
+        compute_bus_factor("all_reduce", 0)

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
     Proof,
-    Wanted,
+    RequiredProof,
     count_rows,
     prove_run,
 )
@@ -28,8 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nc
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"
-ONE_NODE = Wanted(1, {}, ())
-TWO_NODES = Wanted(2, {f"job-worker-{host}": {"mlx5_21": 0, "mlx5_22": 1} for host in (0, 1)}, (0, 1))
+ONE_NODE = RequiredProof(1, {}, ())
+TWO_NODES = RequiredProof(2, {f"job-worker-{host}": {"mlx5_21": 0, "mlx5_22": 1} for host in (0, 1)}, (0, 1))
 WHOLE = NcclTests(
     "all_reduce",
     rows=(
@@ -53,7 +53,7 @@ def text_of(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def prove_text(text: str, wanted: Wanted) -> tuple[NcclTests, Proof]:
+def prove_text(text: str, wanted: RequiredProof) -> tuple[NcclTests, Proof]:
     (run,) = nccl_tests.parse_text(text)
     return run, prove_run(nccl_log.parse_text(text), run, wanted)
 
@@ -71,7 +71,7 @@ def named(proof: Proof, check: str) -> list[Finding]:
 
 @pytest.mark.parametrize("name", ["all_reduce-socket", "mpi-hosts", "mpi-tagged", "mpi-dies"])
 def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
-    run, proof = prove_text(text_of(name), Wanted(2, {"vm": {"mlx5_0": 0}}, (0,)))
+    run, proof = prove_text(text_of(name), RequiredProof(2, {"vm": {"mlx5_0": 0}}, (0,)))
     assert proof.status == FAIL and count_rows(run, proof) == ()
     ways = named(proof, "way")
     assert [finding.measured for finding in ways] == ["channel 0-1: NET/Socket"] * 2
@@ -81,7 +81,7 @@ def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
 
 
 def test_a_rank_that_dies_is_named_beside_the_transport() -> None:
-    _run, proof = prove_text(text_of("mpi-dies"), Wanted(2, {"vm": {}}, ()))
+    _run, proof = prove_text(text_of("mpi-dies"), RequiredProof(2, {"vm": {}}, ()))
     (figures,) = named(proof, "figures")
     assert figures.status == UNKNOWN and "begun and not ended" in figures.why
 
@@ -110,7 +110,7 @@ def test_one_node_over_nvlink_is_proven() -> None:
 
 
 def test_one_node_is_not_two() -> None:
-    _run, proof = prove_text(text_of("all_reduce-info"), Wanted(2, {"vm": {"mlx5_0": 0}}, (0,)))
+    _run, proof = prove_text(text_of("all_reduce-info"), RequiredProof(2, {"vm": {"mlx5_0": 0}}, (0,)))
     assert [finding.measured for finding in named(proof, "nodes")] == ["1 nodes"] and proof.status == FAIL
 
 
@@ -173,7 +173,7 @@ def run_of(job: Job, **fields: typing.Any) -> NcclTests:
     return dataclasses.replace(WHOLE, **{"ranks": ranks, **fields})
 
 
-def prove(job: Job, wanted: Wanted = TWO_NODES, **fields: typing.Any) -> Proof:
+def prove(job: Job, wanted: RequiredProof = TWO_NODES, **fields: typing.Any) -> Proof:
     return prove_run(nccl_log.parse(job.lines()), run_of(job, **fields), wanted)
 
 
@@ -276,7 +276,7 @@ def test_nvlink_between_nodes_is_not_the_network() -> None:
 
 
 def test_a_network_within_a_node_fails() -> None:
-    proof = prove(JOB, Wanted(1, TWO_NODES.hcas, ()))
+    proof = prove(JOB, RequiredProof(1, TWO_NODES.hcas, ()))
     assert any("leaves the GPUs of its node" in finding.why for finding in named(proof, "way")) and proof.status == FAIL
 
 

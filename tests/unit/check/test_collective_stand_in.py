@@ -14,9 +14,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground, plan_proof
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, plan_proof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import pick_figure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, Wanted, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
+    Proof,
+    RequiredProof,
+    prove_run,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import (
     CollectiveRun,
     Collectives,
@@ -26,8 +30,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Group
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Trial
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import TestGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import RailTrial
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/collectives"
 NODES = ("worker-1", "worker-2")
@@ -35,7 +39,7 @@ LEAST = 65536
 WANTED = Collectives(
     "image", "1", "1Gi", gpus_per_node=2, gpu_direct=False, shared_memory=True, least_bytes=LEAST, most_bytes=4 * LEAST
 )
-GROUND = Ground(
+GROUND = NodesHardware(
     {node: node for node in NODES},
     {
         "worker-1": {"mlx5_6": UsedHca(0, 0), "mlx5_8": UsedHca(1, 0)},
@@ -44,16 +48,16 @@ GROUND = Ground(
     {0: 0, 1: 1},
 )
 #: runs that went over verbs: what was run, as the stage plans it
-RUNS: dict[str, tuple[TestName, typing.Union[Group, Trial]]] = {
-    "rail": ("all_reduce", Group("two nodes", NODES)),
-    "all": ("all_reduce", Group("all", NODES)),
-    "gather": ("all_gather", Group("all", NODES)),
-    "scatter": ("reduce_scatter", Group("all", NODES)),
-    "gpu1": ("all_reduce", Trial(1, "part", NODES, NODES)),
+RUNS: dict[str, tuple[TestName, typing.Union[TestGroup, RailTrial]]] = {
+    "rail": ("all_reduce", TestGroup("two nodes", NODES)),
+    "all": ("all_reduce", TestGroup("all", NODES)),
+    "gather": ("all_gather", TestGroup("all", NODES)),
+    "scatter": ("reduce_scatter", TestGroup("all", NODES)),
+    "gpu1": ("all_reduce", RailTrial(1, "part", NODES, NODES)),
 }
 
 
-def wanted(name: str) -> Wanted:
+def wanted(name: str) -> RequiredProof:
     test_name, test = RUNS["all" if name == "tcp" else name]
     run = CollectiveRun(name, test_name, NODES, by_rail=name == "rail", gpu=1 if name == "gpu1" else None)
     return plan_proof(run, test, WANTED, GROUND)
@@ -102,7 +106,7 @@ def test_rail_by_rail_shows_which_gpu_is_beside_which_hca() -> None:
 
 def test_ranks_of_one_node_are_proven_where_they_may_use_its_memory() -> None:
     log, run = read("one")
-    (one,) = (Group("one node", NODES[:1]),)
+    (one,) = (TestGroup("one node", NODES[:1]),)
     plan = plan_proof(CollectiveRun("one", "all_reduce", NODES[:1]), one, WANTED, GROUND)
     assert bad(prove_run(log, run, plan)) == []
 
@@ -123,7 +127,7 @@ def test_the_same_run_without_gpu_direct_is_refused_where_the_intent_wants_it() 
     log, run = read("all")
     plan = wanted("all")
     proof = prove_run(
-        log, run, Wanted(plan.nodes, plan.hcas, plan.rails, plan.ranks, gpu_direct=True, shared_memory=True)
+        log, run, RequiredProof(plan.nodes, plan.hcas, plan.rails, plan.ranks, gpu_direct=True, shared_memory=True)
     )
     assert proof.status == FAIL and "collectives.gpu_direct" in {
         item.check for item in proof.findings if item.status == FAIL

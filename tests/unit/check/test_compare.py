@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import kind_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import find_kind
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
 FABRIC = Fabric(
@@ -205,7 +205,7 @@ def test_rdma_and_tcp_between_pods_are_one_measure_and_each_says_what_it_is() ->
 
 
 def test_each_profile_has_a_kind() -> None:
-    assert {kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {
+    assert {find_kind(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {
         "sriov_rdma",
         "rdma_shared",
         "ipoib",
@@ -272,10 +272,10 @@ def test_figures_that_cannot_be_compared_are_refused_with_their_path(measure: Me
 
 
 def test_one_name_for_one_measure() -> None:
-    assert [path for path, _seen, _expected in compare.mistakes(intent(H100, H100))] == [
+    assert [path for path, _seen, _expected in compare.report_mistakes(intent(H100, H100))] == [
         "rdma_cluster.measures[1].name"
     ]
-    assert list(compare.mistakes(intent(H100, L40S))) == []
+    assert list(compare.report_mistakes(intent(H100, L40S))) == []
 
 
 def test_the_pod_network_may_be_as_bad_as_it_is_also_where_the_intent_names_it() -> None:
@@ -330,7 +330,9 @@ def test_networks_that_are_close_leave_the_choice_to_the_intent() -> None:
 
 @pytest.mark.parametrize(("enough", "right"), [(0.0, False), (0.01, True), (1.0, True), (1.5, False)])
 def test_what_is_enough_is_a_share_of_linear(enough: float, right: bool) -> None:
-    paths = [path for path, _seen, _expected in compare.mistakes(intent(dataclasses.replace(H100, enough=enough)))]
+    paths = [
+        path for path, _seen, _expected in compare.report_mistakes(intent(dataclasses.replace(H100, enough=enough)))
+    ]
     assert paths == ([] if right else ["rdma_cluster.measures[0].enough"])
 
 
@@ -443,4 +445,4 @@ def test_a_figure_that_means_nothing_is_none(value: float) -> None:
     assert found["compare.choice on empty"].status == "unknown"
     assert found["compare.scaling on job"].status == "unknown"
     pair = PairResult("compute", "a", "b", average_gbps=value)
-    assert compare.bandwidths(BandwidthFacts((), (pair,))) == ()
+    assert compare.list_bandwidths(BandwidthFacts((), (pair,))) == ()

@@ -8,9 +8,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import unheard
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_unheard
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Membership, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.routes import ways_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.routes import find_paths
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import ObservedNeighbours, SwitchPort
@@ -38,7 +38,7 @@ def members(hcas: typing.Mapping[str, ObservedHcas]) -> Membership:
 def made(
     seen: world.Fabric, only: typing.Optional[typing.Container[tuple[int, str]]] = None, fabric: Fabric = FABRIC
 ) -> tuple[typing.Optional[PathTable], str]:
-    return ways_of(fabric, members(seen.hcas), {}, only, seen.neighbours)
+    return find_paths(fabric, members(seen.hcas), {}, only, seen.neighbours)
 
 
 def of(seen: world.Fabric) -> PathTable:
@@ -135,7 +135,7 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
 ) -> None:
     ways = of(without(world.fabric(2, 4), {"node-8": what}))
     seen = without(world.fabric(2, 4), {"node-8": what})
-    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
         and finding.measured == "not known of 1 of 8 ports"
@@ -154,7 +154,7 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
         world.heard(f"9c:05:91:00:00:{number:02x}", "p" * 255, f"leaf-{number:02}-{'n' * 247}") for number in range(64)
     )
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(*many)})
-    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
         and "ens1 heard leaf-00-n" in finding.why
@@ -170,16 +170,16 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
 
 def test_what_a_node_says_of_its_sockets_is_cut() -> None:
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(errors=(f"LLDP on ens1: {'e' * 100_000}",))})
-    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert "ens1 heard no switch (LLDP on ens1: eee" in finding.why and len(finding.why) < 1000
     seen = without(world.fabric(2, 4), {"node-8": ObservedNeighbours(error="e" * 100_000)})
-    (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert "nobody listened there: eee" in finding.why and len(finding.why) < 1000
 
 
 def test_who_hears_all_their_switches_is_not_named() -> None:
     seen = world.fabric(2, 4)
-    assert unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []
+    assert report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []
 
 
 def test_a_bridge_that_passes_frames_on_shows_one_port_to_two() -> None:

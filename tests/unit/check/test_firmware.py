@@ -17,13 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
     FirmwareIntent,
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     NodeFirmware,
     ObservedFirmware,
-    Said,
-    Setting,
+    ReportedSetting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, Fleet, healthy
@@ -57,7 +57,7 @@ def settings(**values: tuple[typing.Optional[str], typing.Optional[str]]) -> Cha
     """Settings with the value in force and the next one; they replace those of their names."""
 
     def change(hca: HcaFirmware) -> HcaFirmware:
-        new = tuple(Setting(name, later, now) for name, (now, later) in values.items())
+        new = tuple(FirmwareSetting(name, later, now) for name, (now, later) in values.items())
         return dataclasses.replace(hca, settings=(*(item for item in hca.settings if item.name not in values), *new))
 
     return change
@@ -129,7 +129,7 @@ def test_without_tools_what_runs_decides() -> None:
         (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
         (
-            lambda hca: dataclasses.replace(hca, stored=Said("28.43.1014", "devlink")),
+            lambda hca: dataclasses.replace(hca, stored=ReportedSetting("28.43.1014", "devlink")),
             "warn",
             "28.43.1014 is on its flash (devlink) and 28.42.1000 runs",
         ),
@@ -239,7 +239,7 @@ def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
     fleet = healthy(PAIR)
 
     def bluefield(hca: HcaFirmware) -> HcaFirmware:
-        mode = Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
+        mode = FirmwareSetting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
         return dataclasses.replace(
             hca, device="a2dc", settings=(*(item for item in hca.settings if item.name != "LINK_TYPE_P1"), mode)
         )
@@ -279,7 +279,9 @@ def test_what_the_operator_of_nvidia_says() -> None:
 
 
 def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:
-    seen = firmware.fleet(healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),)))
+    seen = firmware.collect_fleet(
+        healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),))
+    )
     assert seen.nic("10.0.0.1", ADDRESS) is None and seen.nic("10.0.0.2", ADDRESS) is not None
 
 
@@ -298,12 +300,12 @@ def test_the_usual_version_is_found_once_for_a_model(monkeypatch: pytest.MonkeyP
     base = of(healthy(PAIR), "hcas")[NODE].value.hcas[0]
     hcas = [dataclasses.replace(base, name=f"mlx5_{number}", firmware=f"28.{number}.1") for number in range(50)]
     membership = Membership("compute", ("0x1",), {NODE: tuple(Member(rail, hca) for rail, hca in enumerate(hcas))})
-    seen = firmware.fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
-    monkeypatch.setattr(firmware, "_parts", None)
-    assert [firmware._usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
+    seen = firmware.collect_fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
+    monkeypatch.setattr(firmware, "_find_parts", None)
+    assert [firmware._find_usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
 
 
 def test_of_two_answers_about_one_hca_the_first_counts() -> None:
     two = tuple(HcaFirmware(ADDRESS, settings_from=tool) for tool in ("mstconfig", "devlink"))
-    seen = firmware.fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
+    seen = firmware.collect_fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
     assert seen.of(NODE, ADDRESS) == two[0] and seen.of(NODE, "0000:99:00.0") is None

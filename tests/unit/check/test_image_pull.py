@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.i
     Kind,
     concerns,
     explain,
-    kind_of,
+    find_kind,
     names_cause,
     of_pods,
 )
@@ -148,7 +148,7 @@ def mirrored(words: str) -> str:
     ],
 )
 def test_each_cause_has_its_remedy(words: str, kind: Kind, remedy: str) -> None:
-    assert kind_of(words) == kind
+    assert find_kind(words) == kind
     cause, told = explain(words, of_pods("training", "p"))
     assert remedy in told, told
     assert ("mirrors" in cause) == ("Mirrors" in words)
@@ -173,5 +173,5 @@ def test_what_only_names_the_state_has_no_cause() -> None:
 @hypothesis.given(some.text(), some.text())
 def test_any_words_have_a_cause_and_a_remedy(before: str, after: str) -> None:
     for words in (before, f"{before}(Mirrors also failed: {after}"):
-        assert kind_of(words) in typing.get_args(Kind)
+        assert find_kind(words) in typing.get_args(Kind)
         assert all(explain(words, of_pods(before, after)))

@@ -19,18 +19,18 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass, DeviceSlice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import (
-    Attachment,
-    Claim,
+    JobAttachment,
     JobSurroundings,
     PodDevices,
+    VolumeClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"
@@ -507,7 +507,7 @@ def test_networks_that_are_not_there(annotations: dict[str, str], status: str, t
 
 
 def test_an_attachment_that_nobody_can_read_is_unknown() -> None:
-    broken = attachment({**definition("sriov-roce", "sriov", "openshift.io/mlx_roce"), "spec": {}})
+    broken = parse_attachment({**definition("sriov-roce", "sriov", "openshift.io/mlx_roce"), "spec": {}})
     findings = one(dataclasses.replace(WORLD, attachments=(broken,)))
     assert finding(findings, "job.networks").status == "unknown"
 
@@ -519,7 +519,9 @@ def test_a_default_route_that_is_stolen(place: str) -> None:
             annotations={"k8s.v1.cni.cncf.io/networks": '[{"name": "sriov-roce", "default-route": ["100.101.0.1"]}]'}
         )
     else:
-        stolen = attachment(definition("sriov-roce", "sriov", "openshift.io/mlx_roce", routes=[{"dst": "0.0.0.0/0"}]))
+        stolen = parse_attachment(
+            definition("sriov-roce", "sriov", "openshift.io/mlx_roce", routes=[{"dst": "0.0.0.0/0"}])
+        )
         findings = one(dataclasses.replace(WORLD, attachments=(stolen,)))
     assert shown(findings) == [("job.routes", "fail")] * 2
     assert {item.why.partition(" ")[2].startswith(place) for item in refused(findings)} == {True}
@@ -786,7 +788,7 @@ def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -
 
 def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -> None:
     world = dataclasses.replace(
-        shared_world(), attachments=(Attachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),)
+        shared_world(), attachments=(JobAttachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),)
     )
     found = devices_of({}, world)
     assert found.subject.endswith(" rdma/hca_shared_devices_a")
@@ -808,9 +810,9 @@ def test_a_runtime_without_the_resource_is_told_to_ask_for_it() -> None:
 def test_which_objects_are_jobs() -> None:
     runtime, train = MADE["TrainJob"]
     broken = {"kind": "Job", "metadata": {"name": "j"}, "spec": []}
-    assert jobs_of([runtime, train, {"kind": "ConfigMap", "metadata": {"name": "c"}}]) == (train,)
-    assert jobs_of([runtime]) == (runtime,)
-    assert broken in jobs_of([broken])
+    assert list_jobs([runtime, train, {"kind": "ConfigMap", "metadata": {"name": "c"}}]) == (train,)
+    assert list_jobs([runtime]) == (runtime,)
+    assert broken in list_jobs([broken])
 
 
 def test_only_containers_that_compute_need_what_rdma_needs() -> None:
@@ -912,7 +914,7 @@ def test_modes_of_claims(modes: tuple[str, ...], pods: int, status: typing.Optio
     made = objects()
     if pods == 1:
         del made[0]["spec"]["pytorchReplicaSpecs"]["Worker"]
-    found = shown(check(made, dataclasses.replace(WORLD, claims=(Claim("training/models", modes, "Bound"),))))
+    found = shown(check(made, dataclasses.replace(WORLD, claims=(VolumeClaim("training/models", modes, "Bound"),))))
     assert [state for id_, state in found if id_ == "job.claims"] == ([status] if status else [])
 
 
@@ -976,7 +978,7 @@ def test_an_object_whose_pods_cannot_be_counted_is_looked_at() -> None:
         "metadata": {"name": "t"},
         "spec": {"replicas": "many", "template": {"spec": {"containers": [bare()]}}},
     }
-    assert jobs_of([broken]) == (broken,)
+    assert list_jobs([broken]) == (broken,)
     assert of("job.read", lint([broken])) == [("Trial t", "unknown")]
 
 
@@ -1223,7 +1225,7 @@ def of_claims(
 ) -> dict[str, tuple[str, str, str, str]]:
     """Status, measured, why and remedy by check; the worst of several."""
     answer: dict[str, tuple[str, str, str, str]] = {}
-    for finding in lint(jobs_of(made), made, world):
+    for finding in lint(list_jobs(made), made, world):
         if finding.check not in answer or finding.status != "pass":
             answer[finding.check] = (finding.status, finding.measured, finding.why, finding.remedy)
     return answer
@@ -1432,7 +1434,7 @@ def test_a_claim_that_cannot_be_met_is_named(
 ) -> None:
     made = claimed()
     change(made)
-    named = [item for item in lint(jobs_of(made), made, world) if item.check == "job.device_claims"]
+    named = [item for item in lint(list_jobs(made), made, world) if item.check == "job.device_claims"]
     found, *_others = [item for item in named if (item.status, item.measured) == (status, measured)]
     assert (
         why in found.why
@@ -1459,5 +1461,5 @@ def test_interfaces_that_a_claim_may_bring_are_a_question_and_no_fault() -> None
 
 def test_an_object_beside_the_job_that_cannot_be_read_is_named() -> None:
     made = claimed(deviceClassName="A B")
-    (found,) = [item for item in lint(jobs_of(made), made) if item.check == "job.read" and item.status != "pass"]
+    (found,) = [item for item in lint(list_jobs(made), made) if item.check == "job.read" and item.status != "pass"]
     assert (found.status, found.subject) == ("unknown", "claims") and "ResourceClaimTemplate all-rdma" in found.why

@@ -101,15 +101,15 @@ def stack(
         more.pop(name, default) for name, default in (("local", LOCAL), ("cluster", CLUSTER), ("config", CONFIG))
     )
     return Stack(
-        controllers=tuple(filter(None, map(parse.controller, deployments))),
+        controllers=tuple(filter(None, map(parse.parse_controller, deployments))),
         policies=tuple(
-            parse.policy_state({"kind": kind, "metadata": {"name": "p"}, "status": {"state": state}})
+            parse.parse_policy_state({"kind": kind, "metadata": {"name": "p"}, "status": {"state": state}})
             for kind in ("ClusterPolicy", "NicClusterPolicy")
         ),
-        local_queues=(parse.local_queue(local),) if local else (),
-        cluster_queues=(parse.cluster_queue(cluster),) if cluster else (),
-        frameworks=parse.frameworks(config) if config else None,
-        storage=tuple(parse.storage_class(item, shared) for item in classes),
+        local_queues=(parse.parse_local_queue(local),) if local else (),
+        cluster_queues=(parse.parse_cluster_queue(cluster),) if cluster else (),
+        frameworks=parse.parse_frameworks(config) if config else None,
+        storage=tuple(parse.parse_storage_class(item, shared) for item in classes),
         **{"namespaces": {"training": {"team": "a"}}, **more},
     )
 
@@ -163,7 +163,7 @@ def test_all_is_there_with_its_version(kind: str, operators: list[str]) -> None:
     ],
 )
 def test_operators_and_their_versions(number: int, operator: str, version: str) -> None:
-    found = parse.controller(DEPLOYMENTS[number])
+    found = parse.parse_controller(DEPLOYMENTS[number])
     assert (
         typing.cast(Controller, found).operator,
         typing.cast(Controller, found).version,
@@ -173,7 +173,7 @@ def test_operators_and_their_versions(number: int, operator: str, version: str) 
 
 
 def test_other_deployments_are_none_of_them() -> None:
-    assert parse.controller(deployment("a", "gpu-operator-exporter", "example.org/nvidia/exporter:1")) is None
+    assert parse.parse_controller(deployment("a", "gpu-operator-exporter", "example.org/nvidia/exporter:1")) is None
 
 
 @pytest.mark.parametrize("number", [0, 2, 3, 6])
@@ -184,7 +184,7 @@ def test_what_is_absent_is_named_with_the_fix(number: int) -> None:
     assert (found.check, found.status, found.subject) == (
         "stack.operator",
         "fail",
-        typing.cast(Controller, parse.controller(DEPLOYMENTS[number])).operator,
+        typing.cast(Controller, parse.parse_controller(DEPLOYMENTS[number])).operator,
     )
     assert found.remedy
 
@@ -209,6 +209,14 @@ def test_an_operator_without_its_policy() -> None:
 def test_a_job_without_queue_and_claim_needs_neither() -> None:
     bare = stack(DEPLOYMENTS[:4], local=None, cluster=None, config=None, classes=())
     assert refused(findings(bare, queue=None, claim=None)) == []
+
+
+def test_queues_of_others_are_not_told() -> None:
+    own = [changed(LOCAL, ["metadata", "name"], f"own-{number}") for number in range(40)]
+    other = changed(LOCAL, ["metadata", "namespace"], "secret-project")
+    seen = dataclasses.replace(stack(), local_queues=tuple(map(parse.parse_local_queue, (*own, other))))
+    (found,) = refused(findings(seen))
+    assert "training/own-11 and 28 more" in found.expected and "secret-project" not in str(found)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +372,7 @@ def test_each_pod_of_an_operator_must_be_ready(wanted: int, ready: int, status: 
 def test_a_policy_of_some_nodes_counts_as_well() -> None:
     states = (("NicClusterPolicy", "nic-cluster-policy", "ready"), ("NicNodePolicy", "pool-a", "notReady"))
     policies = tuple(
-        parse.policy_state({"kind": kind, "metadata": {"name": name}, "status": {"state": state}})
+        parse.parse_policy_state({"kind": kind, "metadata": {"name": name}, "status": {"state": state}})
         for kind, name, state in states
     )
     found = told(check([shared_job("rdma/shared")], (), WORLD, dataclasses.replace(stack(), policies=policies)))
@@ -379,7 +387,7 @@ def test_each_deployment_and_each_policy_counts() -> None:
         Controller("gpu-operator", f"{name}/gpu-operator", "v1", 1, ready) for name, ready in (("a", 0), ("b", 1))
     )
     policies = tuple(
-        parse.policy_state({"kind": "ClusterPolicy", "metadata": {"name": name}, "status": {"state": state}})
+        parse.parse_policy_state({"kind": "ClusterPolicy", "metadata": {"name": name}, "status": {"state": state}})
         for name, state in (("a", "ignored"), ("b", "ready"))
     )
     found = check(
@@ -496,7 +504,16 @@ VALUES = st.recursive(
 
 @given(
     VALUES,
-    st.sampled_from(["controller", "policy_state", "local_queue", "cluster_queue", "frameworks", "shared_class"]),
+    st.sampled_from(
+        [
+            "parse_controller",
+            "parse_policy_state",
+            "parse_local_queue",
+            "parse_cluster_queue",
+            "parse_frameworks",
+            "shared_class",
+        ]
+    ),
 )
 def test_hostile_objects_are_refused_or_read(
     value: typing.Optional[
@@ -508,7 +525,9 @@ def test_hostile_objects_are_refused_or_read(
     ],
     parser: str,
 ) -> None:
-    item = value if isinstance(value, dict) or parser == "frameworks" else {"metadata": {"name": "x"}, "spec": value}
+    item = (
+        value if isinstance(value, dict) or parser == "parse_frameworks" else {"metadata": {"name": "x"}, "spec": value}
+    )
     try:
         getattr(parse, parser)(item)
     except ResourceError:

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import host_of, owners
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import families, numbers
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import collect_owners, host_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import group_families, number_rails
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import apart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, PciFunction
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -22,9 +22,9 @@ def test_a_node_that_lacks_an_hca_belongs_to_the_most_frequent_layout_that_has_t
         "alone-lacks": {"9"},
     }
     usual = ("usual-1", "usual-2", "lacks-one", "lacks-all")
-    assert families(seats) == {"long": ("long",), "usual-1": usual, "alone": ("alone", "alone-lacks")}
+    assert group_families(seats) == {"long": ("long",), "usual-1": usual, "alone": ("alone", "alone-lacks")}
     other = {"a": {"1", "2", "7"}, "b": {"1", "2", "8"}, "c": {"1", "2", "8"}, "lacks": {"1", "2"}}
-    assert families(other) == {"a": ("a",), "b": ("b", "c", "lacks")}
+    assert group_families(other) == {"a": ("a",), "b": ("b", "c", "lacks")}
 
 
 def test_a_layout_that_lacks_an_hca_is_none_of_its_own_for_one_that_lacks_two() -> None:
@@ -35,7 +35,7 @@ def test_a_layout_that_lacks_an_hca_is_none_of_its_own_for_one_that_lacks_two() 
         "lacks-2": {"1", "3"},
         "lacks-two": {"1"},
     }
-    assert families(seats) == {"usual-1": tuple(seats)}
+    assert group_families(seats) == {"usual-1": tuple(seats)}
 
 
 def seat(address: str, device: str) -> Hca:
@@ -44,7 +44,7 @@ def seat(address: str, device: str) -> Hca:
 
 def test_two_devices_of_one_function_have_a_rail_each() -> None:
     seats = {"a": [seat("01", "mlx5_0"), seat("01", "mlx5_1")], "b": [seat("01", "mlx5_0"), seat("02", "mlx5_1")]}
-    rails = numbers(seats, seats, 2)
+    rails = number_rails(seats, seats, 2)
     assert (
         [rails["a", name] for name in ("mlx5_0", "mlx5_1")]
         == [rails["b", name] for name in ("mlx5_0", "mlx5_1")]
@@ -59,7 +59,7 @@ def test_names_by_which_nodes_of_one_layout_differ_order_nothing() -> None:
     for layout in "xyz":
         for node, names in (("1", range(4)), ("2", reversed(range(4)))):
             seats[layout + node] = [seat(f"{layout}{place}", f"mlx5_{name}") for place, name in enumerate(names)]
-    rails = numbers(seats, seats, 4)
+    rails = number_rails(seats, seats, 4)
     assert {node: [rails[node, hca.name] for hca in hcas] for node, hcas in seats.items()} == {
         node: [0, 1, 2, 3] for node in seats
     }
@@ -89,6 +89,6 @@ def test_keys_of_other_partitions_keep_two_ports_apart_and_the_shared_one_is_nam
 
 
 def test_an_inventory_of_addresses_names_no_host() -> None:
-    assert set(owners({"10.0.0.1": world.node(1), "fd00::2": world.node(2)})) == {"worker-1", "worker-2"}
-    assert owners({"Node-7.example.com": world.node(1)})["node-7"] == ("Node-7.example.com",)
+    assert set(collect_owners({"10.0.0.1": world.node(1), "fd00::2": world.node(2)})) == {"worker-1", "worker-2"}
+    assert collect_owners({"Node-7.example.com": world.node(1)})["node-7"] == ("Node-7.example.com",)
     assert host_of("") == "" and host_of("  a.b c") == "a"

@@ -12,10 +12,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import (
-    line_rates,
-    most_of_pcie,
-    pcie_of,
-    sustained_gbps,
+    compute_most_of_pcie,
+    compute_sustained_gbps,
+    find_line_rates,
+    find_pcie,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PcieLink,
     PciFunction,
     Port,
-    pcie_gbps,
+    compute_pcie_gbps,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load_exactly
@@ -250,15 +250,19 @@ def test_a_rate_limit_of_the_intent_is_no_fault() -> None:
 
 def test_what_packets_leave_of_pcie() -> None:
     # the paper's own figure: 57.9 Gb/s for packets on 8 GT/s x8, of which 256 of 280 are data
-    assert sustained_gbps(8.0, 8, 256) == pytest.approx(57.88 * 256 / 280, rel=0.025)
-    assert most_of_pcie(63.015, 256) == pytest.approx(63.015 * 256 / 276)
-    assert sustained_gbps(8.0, 8, 256) < 63.015 * 256 / 280 == pytest.approx(57.6, abs=0.02)
-    assert sustained_gbps(8.0, 8, 128) < sustained_gbps(8.0, 8, 256) == sustained_gbps(8.0, 8, 4096)
+    assert compute_sustained_gbps(8.0, 8, 256) == pytest.approx(57.88 * 256 / 280, rel=0.025)
+    assert compute_most_of_pcie(63.015, 256) == pytest.approx(63.015 * 256 / 276)
+    assert compute_sustained_gbps(8.0, 8, 256) < 63.015 * 256 / 280 == pytest.approx(57.6, abs=0.02)
+    assert (
+        compute_sustained_gbps(8.0, 8, 128)
+        < compute_sustained_gbps(8.0, 8, 256)
+        == compute_sustained_gbps(8.0, 8, 4096)
+    )
     # flits hold acknowledgements and flow control
-    assert sustained_gbps(64.0, 16) == pytest.approx(pcie_gbps(64.0, 16) * 256 / 280)
+    assert compute_sustained_gbps(64.0, 16) == pytest.approx(compute_pcie_gbps(64.0, 16) * 256 / 280)
     # a slot that fits the link leaves its rate alone
     for speed, width, rate in ((8.0, 16, 100), (16.0, 16, 200), (32.0, 16, 400), (64.0, 16, 800)):
-        assert sustained_gbps(speed, width) > rate
+        assert compute_sustained_gbps(speed, width) > rate
 
 
 @pytest.mark.parametrize(
@@ -280,9 +284,9 @@ def test_what_packets_leave_of_pcie() -> None:
 def test_what_card_and_slot_leave_of_a_pcie_link(
     link: PcieLink, now: typing.Optional[int], could: typing.Optional[int], down: bool, slot_known: bool
 ) -> None:
-    found = pcie_of(link)
+    found = find_pcie(link)
     assert (found.now, found.could) == tuple(
-        None if lanes is None else sustained_gbps(32.0, lanes) for lanes in (now, could)
+        None if lanes is None else compute_sustained_gbps(32.0, lanes) for lanes in (now, could)
     )
     assert (found.trained_down, found.slot_known) == (down, slot_known)
 
@@ -301,7 +305,7 @@ def of_nic(
         for number, (state, rate) in enumerate(ports, 1)
     )
     nodes = {"a": NodeHcas((dataclasses.replace(hca, netdevs=tuple(made), ports=tuple(made_ports)),))}
-    found = line_rates(intent().fabrics[0], nodes, {}, {}, {})[0]["a", "0000:3c:00.0"]
+    found = find_line_rates(intent().fabrics[0], nodes, {}, {}, {})[0]["a", "0000:3c:00.0"]
     return found.now, found.could
 
 
@@ -352,8 +356,8 @@ def test_no_floor_comes_from_a_speed_that_no_pcie_link_has(field: str, speed: fl
 @pytest.mark.parametrize("data", [{"max_width": 0}, {"slot_width": -8}, {"payload": 0}, {"payload_could": 1}])
 def test_no_fact_has_less_than_the_least_of_a_pcie_link(data: dict[str, int]) -> None:
     assert (
-        pcie_of(dataclasses.replace(GEN4, **data)).could
-        == pcie_of(dataclasses.replace(GEN4, **dict.fromkeys(data))).could
+        find_pcie(dataclasses.replace(GEN4, **data)).could
+        == find_pcie(dataclasses.replace(GEN4, **dict.fromkeys(data))).could
     )
     with pytest.raises(LoadError):
         load_exactly(PcieLink, data)

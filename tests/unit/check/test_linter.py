@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import (
-    held,
     lint,
     lint_all,
+    read_held,
     remaining,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore,
-    cluster_before,
-    objections,
+    read_cluster_before,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric
@@ -92,7 +92,7 @@ def beside(*others: Policy) -> ClusterBefore:
     ],
 )
 def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
-    assert objections(policy, WORLD) == ()
+    assert find_objections(policy, WORLD) == ()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,9 @@ def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
     ],
 )
 def test_each_rule(policy: Policy, rule: str, where: str, text: str) -> None:
-    (found,) = [item for item in objections(policy, WORLD) if item.check != "network.lint_select" or rule == "select"]
+    (found,) = [
+        item for item in find_objections(policy, WORLD) if item.check != "network.lint_select" or rule == "select"
+    ]
     assert (found.check, found.where) == (f"network.lint_{rule}", where)
     assert text in found.measured
     assert found.why and found.remedy
@@ -191,7 +193,7 @@ def test_a_policy_that_selects_nothing_in_particular() -> None:
     # it takes every NIC, so more than this rule speaks against it
     texts = [
         item.measured
-        for item in objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD)
+        for item in find_objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD)
         if item.check == "network.lint_policy"
     ]
     assert texts == [
@@ -201,7 +203,7 @@ def test_a_policy_that_selects_nothing_in_particular() -> None:
 
 
 def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
-    found = objections(changed(STORAGE, device="10ca"), WORLD)[0]
+    found = find_objections(changed(STORAGE, device="10ca"), WORLD)[0]
     assert "10ca is the id of virtual functions" in found.why
     assert "10c9" in found.remedy
 
@@ -256,7 +258,7 @@ def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
     ],
 )
 def test_two_policies_on_the_same_functions(policy: Policy, other: Policy, where: str, text: str) -> None:
-    (found,) = objections(policy, beside(other))
+    (found,) = find_objections(policy, beside(other))
     assert (found.check, found.where) == ("network.lint_overlap", where)
     assert text in found.measured
 
@@ -277,18 +279,18 @@ def test_two_policies_on_the_same_functions(policy: Policy, other: Policy, where
     ],
 )
 def test_policies_that_can_live_beside_each_other(policy: Policy, other: Policy) -> None:
-    assert objections(policy, beside(other)) == ()
+    assert find_objections(policy, beside(other)) == ()
 
 
 def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
     assert (
-        objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check
+        find_objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check
         == "network.lint_select"
     )
 
 
 def test_before_the_first_report_nothing_is_held_against_the_policy() -> None:
-    assert objections(STORAGE, dataclasses.replace(WORLD, states={})) == ()
+    assert find_objections(STORAGE, dataclasses.replace(WORLD, states={})) == ()
     findings = lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",))
     # what nobody could look at is no pass
     assert {finding.check.partition("lint_")[2] for finding in findings if finding.status == "unknown"} == {
@@ -299,7 +301,7 @@ def test_before_the_first_report_nothing_is_held_against_the_policy() -> None:
         "rdma",
     }
     assert {finding.check for finding in findings if finding.status == "pass"} == {"network.lint_policy"}
-    assert held({"storage": findings}, ()) == {}
+    assert read_held({"storage": findings}, ()) == {}
 
 
 def bad(findings: tuple[Finding, ...]) -> dict[tuple[str, str], Finding]:
@@ -440,13 +442,13 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
         "storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)),
         "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",)),
     }
-    assert held(findings, ()) == {
+    assert read_held(findings, ()) == {
         "storage": (
             "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed"
             " value(7) interface(eth1)"
         )
     }
-    assert held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
+    assert read_held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
 
 
 def test_policies_that_come_together_are_judged_together() -> None:
@@ -456,7 +458,7 @@ def test_policies_that_come_together_are_judged_together() -> None:
         ("other", changed(STORAGE, name="other", root_devices=(IGB.address,))),
     ]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
-    assert set(held(findings, ())) == {"storage", "other"}
+    assert set(read_held(findings, ())) == {"storage", "other"}
     assert lint_all((FABRIC,), [], WORLD, ("w1",)) == {"storage": ()}
 
 
@@ -515,7 +517,7 @@ def test_a_fabric_is_not_held_back_for_the_policy_of_another() -> None:
     other = dataclasses.replace(FABRIC, name="other", resource_name="other")
     policies = [("storage", STORAGE), ("other", changed(BROADCOM, name="other", rdma=False, vfs_count=9))]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
-    assert set(held(findings, ())) == {"other"}
+    assert set(read_held(findings, ())) == {"other"}
     assert {item.status for item in findings["storage"]} == {"pass"}
 
 
@@ -598,7 +600,7 @@ def test_the_rdma_mode_is_told_of_its_node(
     ],
 )
 def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy: Policy, rules: list[str]) -> None:
-    assert sorted({item.check.partition("lint_")[2] for item in objections(policy, WORLD)}) == rules
+    assert sorted({item.check.partition("lint_")[2] for item in find_objections(policy, WORLD)}) == rules
 
 
 @pytest.mark.parametrize(
@@ -621,7 +623,7 @@ def test_what_the_function_itself_shows_counts(
     world = dataclasses.replace(
         WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, **changes),))}
     )
-    assert sorted({item.check.partition("lint_")[2] for item in objections(policy, world)}) == rules
+    assert sorted({item.check.partition("lint_")[2] for item in find_objections(policy, world)}) == rules
 
 
 @pytest.mark.parametrize(
@@ -670,7 +672,9 @@ def test_what_the_function_itself_shows_counts(
 )
 def test_policies_meet_where_their_functions_do(policy: Policy, other: Policy, met: bool) -> None:
     found = [
-        (item.node, item.function) for item in objections(policy, beside(other)) if item.check == "network.lint_overlap"
+        (item.node, item.function)
+        for item in find_objections(policy, beside(other))
+        if item.check == "network.lint_overlap"
     ]
     assert bool(found) == met
     assert not met or found[0] in (("", ""), ("w1", "eth1"))
@@ -682,10 +686,10 @@ def test_each_objection_is_told_of_the_node_and_the_function() -> None:
         nodes={**WORLD.nodes, "w2": ClusterNode("w2", LABEL, True)},
         states={**WORLD.states, "w2": NodeState("w2", interfaces=(changed(IGB, name=""),))},
     )
-    found = objections(changed(STORAGE, vfs_count=8), two)
+    found = find_objections(changed(STORAGE, vfs_count=8), two)
     assert [(item.node, item.function) for item in found] == [("w1", "eth1"), ("w2", "0000:01:00.0")]
     old = changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor="")
-    found = objections(STORAGE, dataclasses.replace(two, policies={"old": old}))
+    found = find_objections(STORAGE, dataclasses.replace(two, policies={"old": old}))
     assert [(item.check, item.node, item.function) for item in found] == [("network.lint_overlap", "w1", "eth1")]
 
 
@@ -694,10 +698,12 @@ def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes() -> None:
     world = dataclasses.replace(
         WORLD, nodes={name: ClusterNode(name, LABEL, True) for name in ("w1", "w2")}, states=states
     )
-    assert objections(STORAGE, world) == ()
+    assert find_objections(STORAGE, world) == ()
     assert [
         item.check
-        for item in objections(STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")}))
+        for item in find_objections(
+            STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")})
+        )
     ] == ["network.lint_select"]
 
 
@@ -708,8 +714,8 @@ def test_each_driver_takes_its_own_mtu(driver: str, most: int) -> None:
     world = dataclasses.replace(
         WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, driver=driver),))}
     )
-    assert objections(changed(STORAGE, mtu=most), world) == ()
-    assert [item.check for item in objections(changed(STORAGE, mtu=most + 1), world)] == ["network.lint_link"]
+    assert find_objections(changed(STORAGE, mtu=most), world) == ()
+    assert [item.check for item in find_objections(changed(STORAGE, mtu=most + 1), world)] == ["network.lint_link"]
 
 
 def test_a_nic_that_the_operator_does_not_support_is_not_selected() -> None:
@@ -729,21 +735,24 @@ def test_the_rdma_device_of_another_function_is_none_of_this_one() -> None:
         ((Hca("soft"), bare), ["network.lint_rdma"]),
     ):
         assert [
-            item.check for item in objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))
+            item.check for item in find_objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))
         ] == found
 
 
 def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one() -> None:
     first = changed(STORAGE, name="a", root_devices=(IGB.address,))
     second = changed(STORAGE, name="b", resource_name="b", vendor="", device="", pf_names=("eth1",))
-    found = objections(changed(STORAGE, root_devices=(IGB.address,)), beside(first, second))
+    found = find_objections(changed(STORAGE, root_devices=(IGB.address,)), beside(first, second))
     assert [(item.node, item.function) for item in found] == [("", ""), ("w1", "eth1")]
 
 
 def test_the_webhook_compares_what_is_written_of_one_name() -> None:
     """Other names are no overlap, and a name without a range is none with a name that has one."""
-    assert objections(changed(STORAGE, pf_names=("eth1#0-3",)), beside(changed(BROADCOM, pf_names=("eth4#0-3",)))) == ()
-    whole = objections(
+    assert (
+        find_objections(changed(STORAGE, pf_names=("eth1#0-3",)), beside(changed(BROADCOM, pf_names=("eth4#0-3",))))
+        == ()
+    )
+    whole = find_objections(
         changed(STORAGE, pf_names=("eth1",)),
         beside(changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",))),
     )
@@ -764,6 +773,6 @@ def test_what_is_there_before_comes_from_what_was_seen_and_asked_for() -> None:
     )
     hcas = {"w1": NodeHcas(())}
     for cluster, mode in ((ClusterIntent(), ""), (ClusterIntent(node_pool=DrainPool(1, "exclusive")), "exclusive")):
-        assert cluster_before(seen, hcas, cluster) == ClusterBefore(
+        assert read_cluster_before(seen, hcas, cluster) == ClusterBefore(
             WORLD.nodes, WORLD.states, {"storage": STORAGE}, NICS, hcas, mode, (policy,)
         )

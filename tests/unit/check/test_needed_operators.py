@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
-from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import render_configuration
 
 NODES = ("worker-1", "worker-2")
 PEERMEM = {"host": {"gpudirect": "peermem"}}
@@ -141,7 +141,7 @@ def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
     assert verdicts(check(SRIOV, None, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
     unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
     assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
-    assert plan.releases(SRIOV, unread, plan.Wishes()) == ()
+    assert plan.list_releases(SRIOV, unread, plan.OperatorRequests()) == ()
     assert len(missing(SRIOV, unread, NODES)) == 2
     assert list(check(intent_of("pod_network"), None, NODES)) == []
 
@@ -214,8 +214,8 @@ def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: 
     seen = seen_of(helm(operator), helm(operator, name="other/one", origin="olm"), configurations=READY)
     finding = one(check(ALL, seen, NODES), operator)
     assert finding.status == "fail" and "other/one" in finding.measured and helm(operator).name in finding.measured
-    assert plan.releases(ALL, seen, plan.Wishes()) == () and plan.namespaces(()) == ()
-    assert plan.packages(ALL, dataclasses.replace(seen, olm=True), plan.Wishes()) == ()
+    assert plan.list_releases(ALL, seen, plan.OperatorRequests()) == () and plan.list_namespaces(()) == ()
+    assert plan.list_packages(ALL, dataclasses.replace(seen, olm=True), plan.OperatorRequests()) == ()
 
 
 def test_labels_that_are_there_need_no_discovery() -> None:
@@ -229,7 +229,10 @@ def test_labels_that_are_there_need_no_discovery() -> None:
 
 
 def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> dict[str, plan.Release]:
-    return {release.operator: release for release in plan.releases(intent, seen, load(plan.Wishes, wishes, "wishes"))}
+    return {
+        release.operator: release
+        for release in plan.list_releases(intent, seen, load(plan.OperatorRequests, wishes, "wishes"))
+    }
 
 
 def test_missing_ones_are_installed_in_order_with_values_of_the_intent() -> None:
@@ -283,12 +286,13 @@ def test_a_mirror_own_values_and_what_is_left_alone() -> None:
     # of a folder its Chart.yaml says the version
     assert (sriov.chart, sriov.version, sriov.namespace) == ("/charts/sriov", "", "sriov")
     assert "gpu-operator" not in made(ALL, seen_of(), leave=["gpu-operator"])
-    assert load(plan.Wishes, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
+    assert load(plan.OperatorRequests, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
 
 
 def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> None:
     labels = {
-        item["metadata"]["name"]: item["metadata"]["labels"] for item in plan.namespaces(made(ALL, seen_of()).values())
+        item["metadata"]["name"]: item["metadata"]["labels"]
+        for item in plan.list_namespaces(made(ALL, seen_of()).values())
     }
     assert [name for name, its in labels.items() if its.get("app.kubernetes.io/managed-by") == "linerate.rdma"] == [
         "sriov-network-operator"
@@ -308,7 +312,7 @@ def olm_object(kind: str, operator: str, phase: str, version: str = "1") -> OlmO
 def test_packages_where_the_cluster_has_olm() -> None:
     seen = seen_of(olm=True, job=JOB)
     assert made(ALL, seen) == {}
-    rows = {row["package"]: row for row in plan.packages(ALL, seen, plan.Wishes())}
+    rows = {row["package"]: row for row in plan.list_packages(ALL, seen, plan.OperatorRequests())}
     assert list(rows) == [
         "nfd",
         "sriov-network-operator",
@@ -331,7 +335,7 @@ def test_packages_where_the_cluster_has_olm() -> None:
     assert rows["gpu-operator-certified"]["source"] == "certified-operators"
     # of no catalog
     assert "Set the component trainer" in one(check(ALL, seen, NODES), "trainer").remedy
-    wishes = load(plan.Wishes, {"packages": {"nfd": {}}}, "wishes")
+    wishes = load(plan.OperatorRequests, {"packages": {"nfd": {}}}, "wishes")
     assert wishes.unknown() == ("nfd",)
 
 
@@ -339,22 +343,33 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
     done = {"sriov-network-operator": (olm_object("ClusterServiceVersion", "sriov-network-operator", "Succeeded"),)}
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done, labelled=NODES)
     # a newer version of it may be there
-    assert [item["package"] for item in plan.packages(SRIOV, seen, plan.Wishes())] == ["sriov-network-operator"]
+    assert [item["package"] for item in plan.list_packages(SRIOV, seen, plan.OperatorRequests())] == [
+        "sriov-network-operator"
+    ]
     pinned = load(
-        plan.Wishes, {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}}, "wishes"
+        plan.OperatorRequests,
+        {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}},
+        "wishes",
     )
-    (row,) = plan.packages(SRIOV, seen, pinned)
+    (row,) = plan.list_packages(SRIOV, seen, pinned)
     assert (row["channel"], row["source"]) == ("stable", "mirror")
     begun = dataclasses.replace(
         seen,
         controllers=(),
         packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)},
     )
-    assert [item["package"] for item in plan.packages(SRIOV, begun, plan.Wishes())] == ["sriov-network-operator"]
+    assert [item["package"] for item in plan.list_packages(SRIOV, begun, plan.OperatorRequests())] == [
+        "sriov-network-operator"
+    ]
     finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
     assert finding.status == "fail" and "approve its InstallPlan" in finding.remedy
     # Helm's, by somebody else: OLM would install a second one
-    assert plan.packages(SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.Wishes()) == ()
+    assert (
+        plan.list_packages(
+            SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.OperatorRequests()
+        )
+        == ()
+    )
 
 
 def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_one() -> None:
@@ -365,12 +380,12 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
-    lacking = plan.unconfigured(SRIOV, seen, plan.Wishes())
+    lacking = plan.unconfigured(SRIOV, seen, plan.OperatorRequests())
     assert [(operator.name, namespace) for operator, namespace in lacking] == [
         ("node-feature-discovery", "openshift-nfd"),
         ("sriov-network-operator", "openshift-sriov-network-operator"),
     ]
-    made_of = [configuration(operator, namespace, SRIOV, None, ()) for operator, namespace in lacking]
+    made_of = [render_configuration(operator, namespace, SRIOV, None, ()) for operator, namespace in lacking]
     assert [item["metadata"]["name"] for item in made_of if item] == ["nfd-instance", "default"]
     assert yaml.safe_load((made_of[0] or {})["spec"]["workerConfig"]["configData"])["sources"]["pci"][
         "deviceLabelFields"
@@ -382,29 +397,29 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
             PolicyState("NodeFeatureDiscovery", "nfd", ""),
         ),
     )
-    assert plan.unconfigured(SRIOV, there, plan.Wishes()) == ()
+    assert plan.unconfigured(SRIOV, there, plan.OperatorRequests()) == ()
 
 
 def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:
     gpu = OPERATORS["gpu-operator"]
-    assert configuration(gpu, "nvidia-gpu-operator", ALL, None, ()) is None
+    assert render_configuration(gpu, "nvidia-gpu-operator", ALL, None, ()) is None
     example = {
         "kind": "ClusterPolicy",
         "spec": {"driver": {"enabled": True, "rdma": {"useHostMofed": False}}, "dcgm": {"enabled": True}},
     }
-    made_of = configuration(gpu, "nvidia-gpu-operator", ALL, None, (example,)) or {}
+    made_of = render_configuration(gpu, "nvidia-gpu-operator", ALL, None, (example,)) or {}
     assert made_of["spec"] == {
         "driver": {"enabled": True, "rdma": {"useHostMofed": False, "enabled": True}},
         "dcgm": {"enabled": True},
     }
     assert "namespace" not in made_of["metadata"]
-    assert (configuration(gpu, "n", SRIOV, None, (example,)) or {})["spec"] == example["spec"]
-    kueue = configuration(OPERATORS["kueue"], "openshift-kueue-operator", ALL, JOB, ()) or {}
+    assert (render_configuration(gpu, "n", SRIOV, None, (example,)) or {})["spec"] == example["spec"]
+    kueue = render_configuration(OPERATORS["kueue"], "openshift-kueue-operator", ALL, JOB, ()) or {}
     assert kueue["spec"]["config"]["integrations"]["frameworks"] == ["BatchJob", "TrainJob"]
 
 
 def test_the_table_for_who_calls_the_module() -> None:
-    rows = plan.table(SRIOV, seen_of(helm("sriov-network-operator")), NODES)
+    rows = plan.list_rows(SRIOV, seen_of(helm("sriov-network-operator")), NODES)
     assert [(row["operator"], row["serves"]) for row in rows] == [
         ("node-feature-discovery", False),
         ("sriov-network-operator", True),

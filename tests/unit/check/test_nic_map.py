@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import (
-    Ground,
-    ground_of,
+    NicMapInputs,
+    collect_inputs,
     lint,
-    members_of,
+    list_members,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ObservedSubnets,
@@ -34,16 +34,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map, text_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import parse_range
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_map import config_map, lines, reserved
+from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_map import lines, render_config_map, reserved
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 
 NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}
 IPAM = {"type": "whereabouts", "range": "10.249.65.0/24", "gateway": "10.249.65.1", "exclude": ["10.249.65.0/28"]}
-GROUND = Ground(
+GROUND = NicMapInputs(
     {**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")},
     {},
     NETDEVS,
@@ -63,26 +63,28 @@ def fabric(**ipam: typing.Union[list[str], str]) -> Fabric:
     return answer
 
 
-def bad(text: str, ground: Ground = GROUND) -> list[tuple[str, ...]]:
+def bad(text: str, ground: NicMapInputs = GROUND) -> list[tuple[str, ...]]:
     return [
-        (item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"
+        (item.check, item.status, item.subject)
+        for item in lint("map", parse_nic_map(text), ground)
+        if item.status != "pass"
     ]
 
 
 def test_what_we_write_passes_and_is_read_back() -> None:
     made = lines(fabric(), NETDEVS)
-    resource = config_map(fabric(), "roce-nic-map", made)
+    resource = render_config_map(fabric(), "roce-nic-map", made)
     assert text_of(resource) == TEXT
     assert (resource["metadata"]["name"], resource["metadata"]["namespace"]) == ("roce-nic-map", "training")
-    assert nic_map(TEXT) == NicMap(made)
+    assert parse_nic_map(TEXT) == NicMap(made)
     assert bad(TEXT) == []
-    assert {item.check for item in lint("map", nic_map(TEXT), GROUND)} == {
+    assert {item.check for item in lint("map", parse_nic_map(TEXT), GROUND)} == {
         f"nic_map.{what}" for what in BESIDE["nic_map"]
     }
 
 
 def test_interfaces_keep_their_addresses_when_nodes_come_and_go() -> None:
-    before = nic_map(TEXT).lines
+    before = parse_nic_map(TEXT).lines
     after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
     assert [line.text for line in after] == [
         "worker-0:ens13:net1:10.249.65.6",
@@ -151,14 +153,14 @@ def test_each_way_to_be_wrong(old: str, new: str, found: list[tuple[str, str]]) 
 def test_the_nearest_name_is_told() -> None:
     finding, *_rest = (
         item
-        for item in lint("map", nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND)
+        for item in lint("map", parse_nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND)
         if item.status == "fail"
     )
     assert finding.expected == "an interface of the node (did you mean 'ens14'?)"
 
 
 def test_a_node_that_was_not_read_is_unknown() -> None:
-    ground = Ground(
+    ground = NicMapInputs(
         {"worker-1": GROUND.netdevs["worker-1"]},
         {"worker-2": "unreachable"},
         {"worker-1": NETDEVS["worker-1"]},
@@ -171,8 +173,8 @@ def test_a_node_that_was_not_read_is_unknown() -> None:
 
 
 def test_a_map_of_which_no_fabric_is_known() -> None:
-    assert bad(TEXT, Ground(GROUND.netdevs)) == []
-    assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {
+    assert bad(TEXT, NicMapInputs(GROUND.netdevs)) == []
+    assert {item.check for item in lint("map", parse_nic_map(TEXT), NicMapInputs(GROUND.netdevs))} == {
         f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")
     }
 
@@ -203,7 +205,7 @@ def test_what_a_map_is_held_against() -> None:
         "worker-2": ObservedHcas(error="ssh: timed out"),
         "worker-3": ObservedHcas(),
     }
-    ground = ground_of(two, hcas, {})
+    ground = collect_inputs(two, hcas, {})
     assert ground.netdevs == {"worker-1": ("ens13", "ens14", "other0")}
     assert dict(ground.members or {}) == {"worker-1": ("ens13", "ens14")}
     assert ground.unread == {"worker-2": "ssh: timed out", "worker-3": "no answer"}
@@ -223,14 +225,14 @@ def test_what_a_map_is_held_against() -> None:
 )
 def test_addresses_that_mean_no_range_are_compared_with_none(ipam: dict[str, typing.Any]) -> None:
     wanted = load(Fabric, {**ROCE, "ipam": {"type": "whereabouts", **ipam}}, "rdma_fabrics[0]")
-    ground = ground_of(wanted, {"worker-1": answer("ens13")}, {})
+    ground = collect_inputs(wanted, {"worker-1": answer("ens13")}, {})
     assert ground.pool is None and ground.members == {"worker-1": ("ens13",)}
 
 
 def test_a_network_that_is_no_fabric_of_the_intent_has_no_members() -> None:
     without = load(Fabric, {key: value for key, value in ROCE.items() if key != "ipam"}, "rdma_fabrics[0]")
     for wanted in (None, without):
-        assert ground_of(wanted, {"worker-1": answer("ens13")}, {}) == Ground({"worker-1": ("ens13",)})
+        assert collect_inputs(wanted, {"worker-1": answer("ens13")}, {}) == NicMapInputs({"worker-1": ("ens13",)})
 
 
 def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
@@ -245,7 +247,9 @@ def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
         },
         "rdma_fabrics[0]",
     )
-    ground = ground_of(infiniband, {"worker-1": answer("ens13", "ens14"), "worker-2": answer("ens13", "ens14")}, {})
+    ground = collect_inputs(
+        infiniband, {"worker-1": answer("ens13", "ens14"), "worker-2": answer("ens13", "ens14")}, {}
+    )
     assert list(ground.unread) == ["roce"]
     assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.complete", "unknown")]
 
@@ -278,7 +282,7 @@ def test_members_of_an_infiniband_fabric_are_those_that_its_manager_reaches() ->
         "worker-1": ObservedSubnets(tuple(SeenSubnet(seat.name, 1, master) for seat in seats)),
         "worker-2": ObservedSubnets(error="sminfo: not found"),
     }
-    members, why = members_of(infiniband, hcas, subnets)
+    members, why = list_members(infiniband, hcas, subnets)
     assert (members["worker-1"], why) == (("ib0",), "")
 
 
@@ -294,9 +298,9 @@ def test_members_of_an_infiniband_fabric_are_those_that_its_manager_reaches() ->
     ],
 )
 def test_what_fails_does_not_pass_as_well(old: str, new: str, check: str) -> None:
-    assert [item.status for item in lint("map", nic_map(TEXT.replace(old, new)), GROUND) if item.check == check] == [
-        "fail"
-    ]
+    assert [
+        item.status for item in lint("map", parse_nic_map(TEXT.replace(old, new)), GROUND) if item.check == check
+    ] == ["fail"]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
@@ -316,10 +320,10 @@ def test_a_config_map_that_someone_else_made() -> None:
 
 @given(st.text(alphabet="abw-1:.0\n #\t\x00é", max_size=80))
 def test_every_line_is_read_or_told_of(text: str) -> None:
-    found = nic_map(text)
+    found = parse_nic_map(text)
     wanted = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert len(found.lines) + len(found.broken) == len(wanted)
-    assert all(nic_map(line.text) == NicMap((line,)) for line in found.lines)
+    assert all(parse_nic_map(line.text) == NicMap((line,)) for line in found.lines)
     assert lint("map", found, GROUND)
 
 

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import candidates, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import find_candidates, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
@@ -576,7 +576,7 @@ def test_the_group_that_fits_on_all_nodes_comes_before_one_that_fits_on_some() -
 
 def test_an_ethernet_fabric_takes_what_has_a_pci_address_and_no_infiniband() -> None:
     node = world.node(1, eth2=world.igb(name="eth2", pci=None))
-    assert [hca.name for hca in candidates(world.storage(vendor=None, device=None), node)] == ["eth1"]
+    assert [hca.name for hca in find_candidates(world.storage(vendor=None, device=None), node)] == ["eth1"]
 
 
 @pytest.mark.parametrize(

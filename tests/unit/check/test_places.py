@@ -9,17 +9,17 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import (
+    Place,
+    collect_places,
+    find_topology,
+    find_topology_or_first_view,
+    number_by_leaf,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
     Member,
     Membership,
     resolve,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import (
-    Place,
-    by_leaf,
-    places,
-    seen_from,
-    topology_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -42,7 +42,7 @@ def seen(topology: Topology) -> dict[str, typing.Any]:
 
 
 def test_each_hca_has_its_leaf_and_port() -> None:
-    found = places(MEMBERSHIP, seen(world.topology()))
+    found = collect_places(MEMBERSHIP, seen(world.topology()))
     assert list(found) == [(name, f"mlx5_{index}") for name in NODES for index in (0, 1, 4, 5)]
     assert found["worker-2", "mlx5_4"] == Place("worker-2", "mlx5_4", 2, "MF0;leaf00:MQM9700/U1", 7)
 
@@ -52,11 +52,11 @@ def test_a_nameless_leaf_has_its_guid() -> None:
     nameless = dataclasses.replace(
         topology, nodes=(dataclasses.replace(topology.nodes[0], description=" "), *topology.nodes[1:])
     )
-    assert places(MEMBERSHIP, seen(nameless))["worker-1", "mlx5_0"].leaf == topology.nodes[0].guid
+    assert collect_places(MEMBERSHIP, seen(nameless))["worker-1", "mlx5_0"].leaf == topology.nodes[0].guid
 
 
 def test_what_the_topology_does_not_show_has_no_leaf() -> None:
-    found = places(MEMBERSHIP, seen(world.topology(without=[plain_guid(2, 1, 1)])))
+    found = collect_places(MEMBERSHIP, seen(world.topology(without=[plain_guid(2, 1, 1)])))
     assert (
         found["worker-2", "mlx5_1"] == Place("worker-2", "mlx5_1", 1) and found["worker-1", "mlx5_1"].leaf is not None
     )
@@ -64,7 +64,7 @@ def test_what_the_topology_does_not_show_has_no_leaf() -> None:
     first = topology.links[0]
     back_to_back = dataclasses.replace(first, a=LinkEnd("Ca", topology.nodes[2].guid, 1, 9, "0x00000000000000aa"))
     assert (
-        places(MEMBERSHIP, seen(dataclasses.replace(topology, links=(back_to_back, *topology.links[1:]))))[
+        collect_places(MEMBERSHIP, seen(dataclasses.replace(topology, links=(back_to_back, *topology.links[1:]))))[
             "worker-1", "mlx5_0"
         ].leaf
         is None
@@ -85,24 +85,29 @@ def test_what_the_topology_does_not_show_has_no_leaf() -> None:
 def test_without_a_topology_node_and_rail_are_known_and_the_cause_is(
     topologies: dict[str, typing.Any], why: str
 ) -> None:
-    assert places(MEMBERSHIP, topologies)["worker-2", "mlx5_5"] == Place("worker-2", "mlx5_5", 3)
-    topology, words = topology_of(MEMBERSHIP, topologies)
+    assert collect_places(MEMBERSHIP, topologies)["worker-2", "mlx5_5"] == Place("worker-2", "mlx5_5", 3)
+    topology, words = find_topology(MEMBERSHIP, topologies)
     assert topology is None and why in words
 
 
 def test_an_ethernet_nic_is_placed_by_its_name() -> None:
-    assert places(resolve(world.storage(), NODES, {}), {}) == {(name, "eth1"): Place(name, "eth1", 0) for name in NODES}
+    assert collect_places(resolve(world.storage(), NODES, {}), {}) == {
+        (name, "eth1"): Place(name, "eth1", 0) for name in NODES
+    }
 
 
 def test_the_first_vantage_point_with_a_topology_shows_the_fabric() -> None:
-    topology, why = topology_of(MEMBERSHIP, {"worker-2": ObservedTopologies(world.seen_topologies())})
+    topology, why = find_topology(MEMBERSHIP, {"worker-2": ObservedTopologies(world.seen_topologies())})
     assert topology == world.topology() and why == ""
     without = ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end"))
     assert without.value is not None
-    shown, why = seen_from(MEMBERSHIP, {"worker-1": without})
+    shown, why = find_topology_or_first_view(MEMBERSHIP, {"worker-1": without})
     assert shown == without.value[0] and "did not end" in why
     assert (
-        seen_from(MEMBERSHIP, {"worker-1": without, "worker-2": ObservedTopologies(world.seen_topologies())})[1] == ""
+        find_topology_or_first_view(
+            MEMBERSHIP, {"worker-1": without, "worker-2": ObservedTopologies(world.seen_topologies())}
+        )[1]
+        == ""
     )
 
 
@@ -143,7 +148,7 @@ def rails_of(first: Cables, other: Cables, without_pci: bool = False) -> dict[st
     nodes = [FabricNode("Switch", guid, guid, 64) for guid in sorted({link.a.guid for link in links})]
     membership = Membership("compute", ("0xaa",), members)
     seen = {next(iter(first)): ObservedTopologies((SeenTopology("mlx5_0", 1, Topology(tuple(nodes), tuple(links))),))}
-    found = by_leaf(membership, seen)
+    found = number_by_leaf(membership, seen)
     return {
         node: [rail for _name, rail in sorted((member.hca.name, member.rail) for member in found.members[node])]
         for node in members

@@ -11,22 +11,24 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import taken
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
+    find_rendered_configs,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
-    machine_pool_of,
+    find_machine_pool,
+    find_wanted,
     matches,
-    wanted_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import at_once_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import find_at_once
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
     Live,
-    findings,
+    check_plan,
     lines,
+    make_untouched_plan,
     may_go_on,
     plan,
     refusal,
-    untouched,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
@@ -99,12 +101,12 @@ def fleet(count: int, **changes: typing.Any) -> Live:
 def judged(world: Live, policy: Policy, disruption: Disruption = "drain") -> dict[tuple[str, str], Finding]:
     result = planned(world, policy)
     return {
-        (item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, ("kl-a",))
+        (item.check, item.subject): item for item in check_plan(ClusterIntent(disruption=disruption), result, ("kl-a",))
     }
 
 
 def test_the_real_policy_makes_what_the_operator_really_wanted() -> None:
-    assert wanted_of((POLICY,), NODE, STATE) == STATE.wanted
+    assert find_wanted((POLICY,), NODE, STATE) == STATE.wanted
 
 
 def test_what_is_there_is_left_alone() -> None:
@@ -360,7 +362,7 @@ def test_what_users_read_first_names_the_key() -> None:
 def test_a_node_outside_of_the_inventory_counts() -> None:
     result = planned(LIVE, MORE, nodes=())
     (found,) = [
-        item for item in findings(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"
+        item for item in check_plan(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"
     ]
     assert (found.subject, found.status) == ("kl-a (not in the inventory)", "fail")
 
@@ -407,8 +409,8 @@ def test_a_machine_config_pool_that_is_not_in_the_way(pool: MachinePool) -> None
 
 def test_a_pool_of_the_user_s_own_wins_over_worker() -> None:
     own = dataclasses.replace(ROLLING, name="gpu")
-    assert machine_pool_of(NODE, (ROLLING, own)) == own
-    assert machine_pool_of(NODE, ()) is None
+    assert find_machine_pool(NODE, (ROLLING, own)) == own
+    assert find_machine_pool(NODE, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -427,8 +429,8 @@ def test_what_is_in_the_way_matters_only_when_a_node_is_drained(kind: str) -> No
 
 
 def test_no_plan_is_unknown() -> None:
-    assert [item.status for item in findings(ClusterIntent(), None, ("kl-a",))] == ["unknown"]
-    assert [item.status for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
+    assert [item.status for item in check_plan(ClusterIntent(), None, ("kl-a",))] == ["unknown"]
+    assert [item.status for item in check_plan(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
 
 
 def test_the_plan_survives_the_way_through_ansible() -> None:
@@ -441,13 +443,13 @@ def test_the_policy_with_the_lower_number_wins() -> None:
         dataclasses.replace(POLICY, name="a", priority=10, vfs_count=2),
         dataclasses.replace(POLICY, name="b", priority=90, vfs_count=6),
     )
-    assert [(item.vfs_count, item.policies) for item in wanted_of((first, second), NODE, STATE)] == [(2, ("a",))]
+    assert [(item.vfs_count, item.policies) for item in find_wanted((first, second), NODE, STATE)] == [(2, ("a",))]
 
 
 def test_policies_share_a_function_by_ranges() -> None:
     first = dataclasses.replace(POLICY, name="a", resource_name="x", pf_names=("eth2#0-1",), vfs_count=4)
     second = dataclasses.replace(POLICY, name="b", resource_name="y", pf_names=("eth2#2-3",), vfs_count=4)
-    (wanted,) = wanted_of((first, second), NODE, STATE)
+    (wanted,) = find_wanted((first, second), NODE, STATE)
     assert wanted.groups == (
         VfGroup("b", "y", "netdevice", first=2, last=3),
         VfGroup("a", "x", "netdevice", first=0, last=1),
@@ -494,7 +496,7 @@ def of_fleet(
     names = tuple(item.name for item in world.nodes)
     result = plan(world, policies, names, "openshift.io")
     return result, {
-        (item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, names)
+        (item.check, item.subject): item for item in check_plan(ClusterIntent(disruption=disruption), result, names)
     }
 
 
@@ -535,7 +537,7 @@ def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well() -> Non
     result = plan(rolling(), (), ("n0",), "openshift.io")
     others = [item for item in result.nodes if not item.listed]
     assert [item.action for item in others] == ["reboot"] * 3
-    said = findings(ClusterIntent(disruption="reboot"), result, ("n0",))
+    said = check_plan(ClusterIntent(disruption="reboot"), result, ("n0",))
     assert any(item.subject == "n3 (not in the inventory)" and item.check == "network.disruption" for item in said)
 
 
@@ -621,17 +623,18 @@ BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
 def test_pools_take_what_the_operator_makes_of_a_kubelet_config(
     pools: tuple[MachinePool, MachinePool], names: dict[str, tuple[str, ...]]
 ) -> None:
-    assert {pool.name: taken(pool, KUBELET, pools) for pool in pools} == names
+    assert {pool.name: find_rendered_configs(pool, KUBELET, pools) for pool in pools} == names
 
 
 def test_the_operator_names_what_it_made_and_no_selector_takes_nothing() -> None:
-    assert taken(
+    assert find_rendered_configs(
         BASE,
         dataclasses.replace(KUBELET, generated=("99-gpu-generated-kubelet", "99-worker-generated-kubelet-1")),
         (BASE,),
     ) == ("99-worker-generated-kubelet-1",)
     assert [
-        taken(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,)) for selector in (None, LabelSelector())
+        find_rendered_configs(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,))
+        for selector in (None, LabelSelector())
     ] == [(), ()]
 
 
@@ -660,7 +663,7 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() ->
 def test_max_unavailable_as_the_machine_config_operator_reads_it(
     text: typing.Optional[str], size: int, at_once: typing.Optional[int]
 ) -> None:
-    assert at_once_of(text, size) == at_once
+    assert find_at_once(text, size) == at_once
 
 
 # Whom the plan touches, and whom it leaves alone
@@ -677,7 +680,7 @@ def told(
     result = plan(world, policies, nodes, prefix)
     return [
         (item.check, item.subject, item.status)
-        for item in findings(ClusterIntent(disruption=disruption), result, nodes)
+        for item in check_plan(ClusterIntent(disruption=disruption), result, nodes)
     ]
 
 
@@ -689,7 +692,7 @@ def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory()
     mute = dataclasses.replace(STATE, sync_status="")
     assert told(live(mute), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
     # a node that is in neither the plan nor what was seen
-    assert [(item.subject, item.status) for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [
+    assert [(item.subject, item.status) for item in check_plan(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [
         ("kl-a", "unknown"),
         ("cluster", "pass"),
     ]
@@ -698,7 +701,7 @@ def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory()
 def test_where_the_operator_has_nothing_to_do_each_node_is_told_so() -> None:
     assert [
         (item.subject, item.status)
-        for item in findings(ClusterIntent(disruption="none"), untouched(("a", "b")), ("a", "b"))
+        for item in check_plan(ClusterIntent(disruption="none"), make_untouched_plan(("a", "b")), ("a", "b"))
     ] == [
         ("a", "pass"),
         ("b", "pass"),
@@ -785,7 +788,7 @@ def test_firmware_is_right_where_the_operator_is_at_rest_on_exactly_this() -> No
     policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
     card = dataclasses.replace(CARD, total_vfs=16, vfs_count=8, vfs=(), mtu=4092)
     bare = dataclasses.replace(STATE, wanted=(), interfaces=(card,))
-    rest = dataclasses.replace(bare, wanted=wanted_of((policy,), NODE, bare))
+    rest = dataclasses.replace(bare, wanted=find_wanted((policy,), NODE, bare))
     at_work = dataclasses.replace(rest, sync_status="InProgress")
     assert "reboot" not in node(live(rest, policies=()), policy).action
     assert node(live(at_work, policies=()), policy).action == "reboot"
@@ -878,13 +881,13 @@ SUBJECT = "MachineConfigPool worker"
     ],
 )
 def test_a_roll_is_told_of_its_pool(roll: Roll, status: str) -> None:
-    assert [(item.check, item.subject, item.status) for item in machine_config.findings((roll,), "")] == [
+    assert [(item.check, item.subject, item.status) for item in machine_config.check_plan((roll,), "")] == [
         ("network.roll", SUBJECT, status)
     ]
 
 
 def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did() -> None:
-    found = machine_config.findings((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
+    found = machine_config.check_plan((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.roll", "MachineConfigPools", "fail"),
         ("network.roll", SUBJECT, "pass"),
@@ -897,9 +900,9 @@ def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
         PoolPlan("gpu", ("b",), 1, 1, "", machines=True),
         PoolPlan("", ("c",), 1, 1, ""),
     )
-    missed = machine_config.not_rolled(DisruptionPlan(pools=pools), (Roll("gpu", 1),))
+    missed = machine_config.report_not_rolled(DisruptionPlan(pools=pools), (Roll("gpu", 1),))
     assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
-    assert list(machine_config.not_rolled(None, ())) == []
+    assert list(machine_config.report_not_rolled(None, ())) == []
 
 
 IN_FORCE = dataclasses.replace(KUBELET, refusal="", there=True)
@@ -953,7 +956,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
 ) -> None:
     said: dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
     stand = KubeletStatus(**said)
-    found = list(machine_config.kubelet(stand, check_mode))
+    found = list(machine_config.check_kubelet(stand, check_mode))
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.kubelet", "KubeletConfig linerate-worker", status)
     ]
@@ -961,7 +964,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
 
 def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> None:
     stand = KubeletStatus((IN_FORCE,), (), (TAKEN,), error="forbidden")
-    assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [
+    assert [(item.subject, item.status) for item in machine_config.check_kubelet(stand, False)] == [
         ("KubeletConfig", "unknown"),
         ("KubeletConfig linerate-worker", "pass"),
     ]

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
     BOOTS,
     GRACE,
     LOSSES,
-    Patience,
+    SuspectTimer,
     judge,
     judge_node,
     judge_release,
@@ -406,7 +406,7 @@ def test_a_failed_sync_has_the_remedy_of_its_error(error: str, log: str, detail:
     found = look(world)
     assert (found.suspect, detail in found.node.detail) == ("sync_failed", True)
     assert "msix_vec_per_pf_max" in found.node.remedy
-    (named,) = Patience().apply([found], 0.0)
+    (named,) = SuspectTimer().apply([found], 0.0)
     assert named.remedy == found.node.remedy
 
 
@@ -417,7 +417,7 @@ def test_an_unknown_error_of_a_failed_sync_keeps_the_general_remedy() -> None:
         )
     )
     assert found.node.detail == "the config daemon failed: something new"
-    (named,) = Patience().apply([found], 0.0)
+    (named,) = SuspectTimer().apply([found], 0.0)
     assert named.remedy == GRACE["sync_failed"][1]
 
 
@@ -487,7 +487,7 @@ def test_every_node_of_every_fabric_is_judged() -> None:
 )
 def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
     grace = GRACE[suspect][0]
-    patience = Patience()
+    patience = SuspectTimer()
     judgement = dataclasses.replace(look(node(allocatable={})), suspect=suspect)
     (first,) = patience.apply((judgement,), 100.0)
     # a wait that ends before the patience does knows the next step as well
@@ -500,7 +500,7 @@ def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
 
 
 def test_a_driver_that_is_built_on_the_node_takes_its_time() -> None:
-    patience = Patience()
+    patience = SuspectTimer()
     judgement = dataclasses.replace(look(node(allocatable={})), suspect="part")
     patience.apply((judgement,), 0.0)
     (later,) = patience.apply((judgement,), 86400.0)
@@ -508,7 +508,7 @@ def test_a_driver_that_is_built_on_the_node_takes_its_time() -> None:
 
 
 def test_patience_starts_again_when_the_state_passes() -> None:
-    patience = Patience({"not_offered": 10.0})
+    patience = SuspectTimer({"not_offered": 10.0})
     suspect = look(node(allocatable={}))
     patience.apply((suspect,), 0.0)
     patience.apply((look(READY),), 5.0)
@@ -518,7 +518,7 @@ def test_patience_starts_again_when_the_state_passes() -> None:
 
 
 def test_another_suspect_starts_its_own_grace() -> None:
-    patience = Patience({"not_offered": 10.0, "sync_failed": 10.0})
+    patience = SuspectTimer({"not_offered": 10.0, "sync_failed": 10.0})
     patience.apply((look(node(allocatable={})),), 0.0)
     assert patience.apply((look(state(sync_status="Failed")),), 12.0)[0].phase == "waiting"
 
@@ -677,7 +677,7 @@ def test_a_release_waits_for_the_turn_of_the_node() -> None:
 
 
 def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect() -> None:
-    patience = Patience()
+    patience = SuspectTimer()
     (ready,) = patience.apply((look(READY),), 0.0)
     assert (ready.phase, patience.wake(0.0)) == ("ready", None)
     patience.apply((look(node(allocatable={})),), 0.0)

@@ -13,16 +13,16 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
     current,
-    others_behind,
+    find_outdated_nodes_outside_run,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
-    changes,
+    find_held_pods,
+    find_wanted,
+    find_wanted_by,
     firmware_changes,
-    held_pods,
+    list_changes,
     nearest_match,
     turn_of,
-    wanted_by,
-    wanted_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
@@ -48,7 +48,7 @@ POLICY = Policy("mine", "one", 4, {"role": "gpu"}, "15b3", "1021")
 
 
 def asked(*policies: Policy) -> tuple[WantedInterface, ...]:
-    return wanted_of(policies, NODE, STATE)
+    return find_wanted(policies, NODE, STATE)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_one_field_of_the_selector_is_enough(selector: dict[str, typing.Any]) ->
     ],
 )
 def test_a_range_of_functions_is_two_numbers_behind_the_name_of_the_function(name: str, first: int, last: int) -> None:
-    (group,) = wanted_by(dataclasses.replace(POLICY, pf_names=(name,)), PORT).groups
+    (group,) = find_wanted_by(dataclasses.replace(POLICY, pf_names=(name,)), PORT).groups
     assert (group.first, group.last) == (first, last)
 
 
 def test_functions_that_somebody_else_makes_stay_his() -> None:
-    assert wanted_by(dataclasses.replace(POLICY, external=True), PORT).external
+    assert find_wanted_by(dataclasses.replace(POLICY, external=True), PORT).external
 
 
 LOW = dataclasses.replace(POLICY, name="a-first", resource_name="other", vfs_count=6, mtu=9000, pf_names=("ens1#4-5",))
@@ -268,7 +268,7 @@ def vf(number: int, **changed: typing.Any) -> StateInterface:
 def test_what_has_to_be_changed_on_a_function(
     wanted: WantedInterface, seen: StateInterface, words: typing.Sequence[str]
 ) -> None:
-    assert list(changes(wanted, seen)) == list(words)
+    assert list(list_changes(wanted, seen)) == list(words)
 
 
 CARD = dataclasses.replace(PORT, total_vfs=4)
@@ -373,7 +373,10 @@ def test_nodes_of_no_pool_go_one_by_one_and_of_two_pools_never() -> None:
 )
 def test_a_budget_holds_a_pod_that_has_to_go(pod: dict[str, typing.Any], full: bool, held: bool) -> None:
     one = ClusterPod("p", "ns", "a", {"app": "job"}, **{"owner": "Job", **pod})
-    assert bool(held_pods((one,), full, "openshift.io", (Budget("b", "ns", 0, LabelSelector({"app": "job"})),))) == held
+    assert (
+        bool(find_held_pods((one,), full, "openshift.io", (Budget("b", "ns", 0, LabelSelector({"app": "job"})),)))
+        == held
+    )
 
 
 def test_nobody_is_nearest_where_there_is_no_function() -> None:
@@ -415,7 +418,7 @@ def test_only_nodes_of_the_pool_itself_are_behind() -> None:
         ClusterNode("elsewhere", {"role": "cpu"}, machine_config="a"),
         ClusterNode("nowhere", {}, machine_config="a"),
     ]
-    behind = others_behind(gpu, (gpu, cpu), nodes, ("ours",))
+    behind = find_outdated_nodes_outside_run(gpu, (gpu, cpu), nodes, ("ours",))
     assert behind is not None and [node.name for node in behind] == ["theirs"]
-    assert others_behind(cpu, (gpu, cpu), nodes, ("ours",)) is None
-    assert others_behind(gpu, (gpu, cpu), nodes, ("ours", "theirs")) is None
+    assert find_outdated_nodes_outside_run(cpu, (gpu, cpu), nodes, ("ours",)) is None
+    assert find_outdated_nodes_outside_run(gpu, (gpu, cpu), nodes, ("ours", "theirs")) is None

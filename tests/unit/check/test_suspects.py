@@ -17,9 +17,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspect
     MOST_SUSPECTS,
     Element,
     Trial,
+    find_suspects,
     links_of,
-    suspects,
-    trial,
+    make_trial,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -45,14 +45,14 @@ def trials(fails: Fails, nodes: int = 8, rails: int = 4) -> list[Trial]:
     """Every pair of a rail, both ways."""
     pairs = itertools.permutations(fabric(nodes, rails), 2)
     return [
-        trial("compute", client, server, not fails(client, server))
+        make_trial("compute", client, server, not fails(client, server))
         for client, server in pairs
         if client.rail == server.rail
     ]
 
 
 def found(fails: Fails, nodes: int = 8, rails: int = 4) -> list[set[tuple[str, str]]]:
-    return [{tuple(element) for element in suspect.elements} for suspect in suspects(trials(fails, nodes, rails))]  # type: ignore[misc]
+    return [{tuple(element) for element in suspect.elements} for suspect in find_suspects(trials(fails, nodes, rails))]  # type: ignore[misc]
 
 
 def at(**wanted: typing.Any) -> Fails:
@@ -65,7 +65,7 @@ def either(*broken: Fails) -> Fails:
 
 
 def test_nothing_failed_nothing_is_suspected() -> None:
-    assert suspects(trials(lambda _client, _server: False)) == () and suspects([]) == ()
+    assert find_suspects(trials(lambda _client, _server: False)) == () and find_suspects([]) == ()
 
 
 def between(one: str, other: str) -> Fails:
@@ -108,7 +108,7 @@ def test_two_bad_hcas_of_a_node_are_not_a_bad_node() -> None:
 
 
 def test_a_pair_between_two_bad_hcas_is_explained_once() -> None:
-    first, second = suspects(trials(either(at(node="node-2", hca="mlx5_0"), at(node="node-3", hca="mlx5_0"))))
+    first, second = find_suspects(trials(either(at(node="node-2", hca="mlx5_0"), at(node="node-3", hca="mlx5_0"))))
     assert (len(first.explained), len(second.explained)) == (14, 12)
     assert (second.failed, second.trials) == (14, 14)
 
@@ -116,7 +116,7 @@ def test_a_pair_between_two_bad_hcas_is_explained_once() -> None:
 def test_an_hca_that_loses_now_and_then_is_named_all_the_same() -> None:
     chance = random.Random(1)
     bad = at(node="node-2", hca="mlx5_1")
-    (suspect,) = suspects(trials(lambda *ends: bad(*ends) and chance.random() < 0.4, nodes=16))
+    (suspect,) = find_suspects(trials(lambda *ends: bad(*ends) and chance.random() < 0.4, nodes=16))
     assert suspect.elements == (Element("hca", "node-2 mlx5_1"),) and 0 < suspect.failed < suspect.trials == 30
 
 
@@ -133,7 +133,7 @@ def test_two_nodes_tell_a_server_from_a_link() -> None:
 
 def test_what_is_spread_evenly_has_no_suspect() -> None:
     chance = random.Random(2)
-    made = suspects(trials(lambda *_ends: chance.random() < 0.1, nodes=16))
+    made = find_suspects(trials(lambda *_ends: chance.random() < 0.1, nodes=16))
     assert made[-1].elements == () and len(made) <= MOST_SUSPECTS + 1
     assert all(element.kind == "path" for suspect in made for element in suspect.elements)
 
@@ -142,7 +142,7 @@ def test_what_is_spread_evenly_has_no_suspect() -> None:
 def test_what_passes_more_often_than_the_rest_is_not_suspected(seed: int) -> None:
     chance = random.Random(seed)
     good = at(node="node-2")
-    made = suspects(trials(lambda *ends: chance.random() < (0.3 if good(*ends) else 0.9), nodes=12, rails=1))
+    made = find_suspects(trials(lambda *ends: chance.random() < (0.3 if good(*ends) else 0.9), nodes=12, rails=1))
     assert made
     assert not [
         element for suspect in made for element in suspect.elements if element.name in ("node-2", "node-2 mlx5_0")
@@ -158,21 +158,23 @@ def test_a_node_with_one_hca_is_named_by_it() -> None:
 
 def test_an_hca_that_was_tried_in_one_role_only_is_named_without_it() -> None:
     ends = fabric(3, 1)
-    made = suspects(
-        [trial("compute", one, other, other is not ends[2]) for one, other in itertools.combinations(ends, 2)]
+    made = find_suspects(
+        [make_trial("compute", one, other, other is not ends[2]) for one, other in itertools.combinations(ends, 2)]
     )
     assert [suspect.elements for suspect in made] == [(Element("hca", "node-2 mlx5_0"),)]
 
 
 def test_without_a_topology_no_leaf_is_suspected() -> None:
     ends = [Place(f"node-{node}", "mlx5_0", 0) for node in range(3)]
-    made = suspects([trial("compute", client, server, False) for client, server in itertools.permutations(ends, 2)])
+    made = find_suspects(
+        [make_trial("compute", client, server, False) for client, server in itertools.permutations(ends, 2)]
+    )
     assert [element.kind for suspect in made for element in suspect.elements] == ["fabric"]
 
 
 def test_more_faults_than_can_be_told_are_counted() -> None:
     bad = [f"node-{number}" for number in range(0, 40, 2)]
-    *named, rest = suspects(trials(lambda *ends: any(end.node in bad for end in ends), nodes=60, rails=2), most=3)
+    *named, rest = find_suspects(trials(lambda *ends: any(end.node in bad for end in ends), nodes=60, rails=2), most=3)
     assert [suspect.elements[0].kind for suspect in named] == ["node"] * 3
     assert rest.elements == () and rest.failed == len(rest.explained)
 
@@ -181,7 +183,7 @@ def test_more_faults_than_can_be_told_are_counted() -> None:
 def test_every_failed_trial_is_explained_by_exactly_one_suspect(failing: set[tuple[int, int, int]]) -> None:
     names = {(f"node-{client}", f"node-{server}", rail) for client, server, rail in failing}
     tried = trials(lambda client, server: (client.node, server.node, client.rail) in names, nodes=5, rails=2)
-    made = suspects(tried)
+    made = find_suspects(tried)
     explained = [item for suspect in made for item in suspect.explained]
     assert sorted(explained) == sorted(item for item in tried if not item.passed)
     for suspect in made:

@@ -14,8 +14,10 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import CAUSES, judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import problems
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ranks as rank_checks
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
@@ -226,7 +228,7 @@ def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
 @hypothesis.given(some.sets(some.integers(0, 40)), some.integers(1, 35))
 def test_gaps_are_the_ranks_that_are_missing(seen: set[int], size: int) -> None:
     missing = [rank for rank in range(size) if rank not in seen]
-    assert channels._spans(channels._gaps(sorted(seen), size)) == channels.spell_numbers(missing)
+    assert rank_checks._spell_spans(rank_checks._find_gaps(sorted(seen), size)) == rank_checks.spell_numbers(missing)
 
 
 def test_rank_that_never_completed() -> None:
@@ -579,7 +581,7 @@ def test_a_kind_of_an_earlier_version_is_judged_by_its_text() -> None:
         1,
         1,
     )
-    assert channels.check_problem(problem, NcclLog(problems=(problem,))).status == FAIL
+    assert problems.check_problem(problem, NcclLog(problems=(problem,))).status == FAIL
 
 
 def rccl(name: str, gpu_direct: bool = False) -> dict[str, list[Finding]]:

@@ -14,18 +14,18 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.trend import FEWEST_RUNS, MOST_DROP
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, Earlier, EarlierPair
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import folder_of, keep, kept
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import find_folder, keep, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import over_runs
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, picture, trends
+from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, list_trends, render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records
 
@@ -126,7 +126,7 @@ def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.
     assert [run[:8] for run in seen.runs] == ["20260101", "20260104"] and seen.unread == (), "not this run itself"
     assert {pair.figures for pair in seen.pairs} == {(pair.average_gbps,) * 2 for pair in pairs()}
     folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"], "earlier": to_data(seen)})
-    again: Facts = load(Facts, facts_of(folder, "bandwidth", ("earlier",))[0], "facts")
+    again: Facts = load(Facts, read_facts(folder, "bandwidth", ("earlier",))[0], "facts")
     assert again.earlier == seen, "judged again, it is held against the same runs"
 
 
@@ -151,7 +151,7 @@ def test_pairs_of_the_same_nodes_between_rails_are_told_apart_from_run_to_run() 
         if one.status == "warn"
     ]
     assert {one.subject for one in slower} == {f"compute {name} rail 1 -> {name} rail 0" for name in WORLD.names}
-    names = [item.name for item in trends(seen.bandwidth, Earlier(("a", "b", "c"), (), known))]
+    names = [item.name for item in list_trends(seen.bandwidth, Earlier(("a", "b", "c"), (), known))]
     assert names[0] == "compute, between rails: median" and "compute node-1 rail 1 -> node-1 rail 0" in names
 
 
@@ -168,8 +168,8 @@ def test_the_rail_of_a_server_is_kept_from_run_to_run(tmp_path: pathlib.Path) ->
 def test_a_torn_run_is_named_and_not_counted(tmp_path: pathlib.Path, text: str) -> None:
     for number in (1, 2):
         folder = a_run(tmp_path, number, fabrics(WORLD))
-    old = kept(str(tmp_path))[0]
-    path = pathlib.Path(FactFolder(folder_of(str(tmp_path), old), old).path("bandwidth"))
+    old = list_kept(str(tmp_path))[0]
+    path = pathlib.Path(FactFolder(find_folder(str(tmp_path), old), old).path("bandwidth"))
     path.unlink()
     path.write_text(text, encoding="utf-8")
     seen = earlier(folder)
@@ -197,7 +197,7 @@ def test_the_page_draws_what_became_slower_open_and_first() -> None:
 
 
 def test_a_picture_falls_where_the_figure_does() -> None:
-    drawn = picture(Trend("pair", (390.0, 390.0, 390.0, 370.0), 390.0))
+    drawn = render_picture(Trend("pair", (390.0, 390.0, 390.0, 370.0), 390.0))
     heights = [
         float(point.partition(",")[2])
         for point in re.findall(r"[\d.]+,[\d.]+", drawn.partition("points=")[2].partition(">")[0])

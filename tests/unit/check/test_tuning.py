@@ -26,8 +26,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import (
     NodeTuning,
     ObservedTuning,
-    Reading,
     Roce,
+    RowReading,
     Tuning,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
@@ -35,11 +35,11 @@ from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, 
 
 MANY = Shape("1,000 nodes", 1000, 1)
 THREE = Shape("3 nodes", 3, 2)
-Rows = typing.Mapping[str, tuple[Reading, ...]]
+Rows = typing.Mapping[str, tuple[RowReading, ...]]
 
 
-def shows(value: str, *where: str) -> tuple[Reading, ...]:
-    return (Reading(value, where),)
+def shows(value: str, *where: str) -> tuple[RowReading, ...]:
+    return (RowReading(value, where),)
 
 
 def judged(
@@ -85,7 +85,7 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
     ("rows", "check_id", "status", "says"),
     [
         (
-            {"governor": (Reading("performance", ("0-254",)), Reading("powersave", ("255",)))},
+            {"governor": (RowReading("performance", ("0-254",)), RowReading("powersave", ("255",)))},
             "tuning.cpu",
             WARN,
             "powersave (255) on node-2",
@@ -96,7 +96,7 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
         ({"min_free_kbytes": shows("4096")}, "tuning.memory", WARN, "4096"),
         ({"memlock": shows("65536", "containerd")}, "tuning.memory", WARN, "65536 (containerd)"),
         (
-            {"acs": (Reading("direct", ("0000:19:00.0",)), Reading("redirect", ("0000:19:01.0",)))},
+            {"acs": (RowReading("direct", ("0000:19:00.0",)), RowReading("redirect", ("0000:19:01.0",)))},
             "tuning.pci",
             WARN,
             "redirect (0000:19:01.0)",
@@ -106,7 +106,7 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
         ({"iommu": shows("DMA-FQ", "mlx5_0")}, "tuning.kernel", WARN, "DMA-FQ"),
         ({"kernel_log": shows("Xid 79", "0000:18:00")}, "tuning.kernel", WARN, "Xid 79 (0000:18:00)"),
         (
-            {"gpu_slowed": (Reading("none", ("0000:18:00.0",)), Reading("hw_thermal", ("0000:2a:00.0",)))},
+            {"gpu_slowed": (RowReading("none", ("0000:18:00.0",)), RowReading("hw_thermal", ("0000:2a:00.0",)))},
             "tuning.gpu",
             FAIL,
             "hw_thermal (0000:2a:00.0)",
@@ -159,18 +159,18 @@ _HCAS = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
 
 
 def test_a_nic_of_no_fabric_is_not_held_to_what_is_expected_of_hcas() -> None:
-    request = {"max_read_request": (Reading("4096", _HCAS), Reading("512", ("mlx5_9",)))}
-    assert onboard({**request, "relaxed_ordering": (Reading("on", _HCAS), Reading("off", ("mlx5_9",)))}) == []
-    assert onboard({"max_read_request": (Reading("4096", (*_HCAS, "mlx5_9")),)}) == []
+    request = {"max_read_request": (RowReading("4096", _HCAS), RowReading("512", ("mlx5_9",)))}
+    assert onboard({**request, "relaxed_ordering": (RowReading("on", _HCAS), RowReading("off", ("mlx5_9",)))}) == []
+    assert onboard({"max_read_request": (RowReading("4096", (*_HCAS, "mlx5_9")),)}) == []
 
 
 def test_an_hca_of_a_fabric_is_held_to_it_beside_such_a_nic() -> None:
-    found = onboard({"max_read_request": (Reading("4096", _HCAS[1:]), Reading("512", ("mlx5_0", "mlx5_9")))})
+    found = onboard({"max_read_request": (RowReading("4096", _HCAS[1:]), RowReading("512", ("mlx5_0", "mlx5_9")))})
     assert [(finding.check, finding.status, finding.subject, finding.measured) for finding in found] == [
         ("tuning.pci", FAIL, f"node-{number} max_read_request", "512 (mlx5_0)") for number in (1, 2)
     ]
     # the NIC alone shows the row: the HCAs of the fabric don't
-    found = onboard({"max_read_request": (Reading("4096", ("mlx5_9",)),)})
+    found = onboard({"max_read_request": (RowReading("4096", ("mlx5_9",)),)})
     assert [(finding.status, finding.measured) for finding in found] == [(FAIL, "absent")] * 2
 
 
@@ -230,7 +230,7 @@ def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:
     assert tuning is not None
     off = {
         "node-1": ObservedTuning(
-            dataclasses.replace(tuning, rows={**tuning.rows, "max_read_request": (Reading("512", ("mlx5_9",)),)})
+            dataclasses.replace(tuning, rows={**tuning.rows, "max_read_request": (RowReading("512", ("mlx5_9",)),)})
         )
     }
     intent = with_tuning(PAIR, expected={"max_read_request": 4096})
@@ -272,7 +272,9 @@ def test_nodes_of_other_models_are_held_against_their_own_kind() -> None:
 
 
 def test_what_has_no_usual_value_within_a_node_is_told() -> None:
-    (finding,) = judged(THREE, {"node-2": {"max_payload": (Reading("128", ("mlx5_1",)), Reading("512", ("mlx5_0",)))}})
+    (finding,) = judged(
+        THREE, {"node-2": {"max_payload": (RowReading("128", ("mlx5_1",)), RowReading("512", ("mlx5_0",)))}}
+    )
     assert finding.measured == "128 and 512" and finding.check == "tuning.alike"
 
 
@@ -379,12 +381,12 @@ def test_a_finding_of_one_node_can_be_waived() -> None:
 # RoCE
 
 
-def roce(value: str, other: typing.Optional[str] = None) -> tuple[Reading, ...]:
+def roce(value: str, other: typing.Optional[str] = None) -> tuple[RowReading, ...]:
     """Of both HCAs of a node; the second one may have another value."""
     return (
         shows(value, "mlx5_0", "mlx5_1")
         if other is None
-        else (Reading(value, ("mlx5_0",)), Reading(other, ("mlx5_1",)))
+        else (RowReading(value, ("mlx5_0",)), RowReading(other, ("mlx5_1",)))
     )
 
 

@@ -13,10 +13,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet import vendors, why_no_sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.vendors import VENDORS, Vendor
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
-    ClusterBefore,
-    objections,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
@@ -123,7 +121,7 @@ def policy_for_rdma(vendor: Vendor) -> str:
     interface = StateInterface("ens1f0", PF, vendor.pci, "1593", vendor.drivers[0], "ETH", 1500, 8, 0)
     node, state = ClusterNode("worker-1", {}, True, False, {}), NodeState("worker-1", interfaces=(interface,))
     before = ClusterBefore({"worker-1": node}, {"worker-1": state}, hcas={"worker-1": NodeHcas((nic(vendor),))})
-    (found,) = [objection for objection in objections(policy, before) if objection.check == "network.lint_rdma"]
+    (found,) = [objection for objection in find_objections(policy, before) if objection.check == "network.lint_rdma"]
     return found.remedy
 
 

@@ -11,7 +11,7 @@ import typing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import memory, sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import readiness_cache, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import gathered, take
@@ -64,7 +64,7 @@ CHANGES = st.one_of(
 def test_with_a_memory_the_same_is_said_of_each_world(
     steps: typing.Sequence[typing.Sequence[Change]], drained: bool
 ) -> None:
-    judges = memory.ReadinessCache(TARGETS)
+    judges = readiness_cache.ReadinessCache(TARGETS)
     world = ClusterState()
     for step in [
         [
@@ -98,7 +98,7 @@ def test_gathered_changes_make_the_same_world(news: typing.Sequence[Change]) -> 
 
 def test_each_field_of_a_world_is_one_of_nodes_or_one_that_they_share() -> None:
     fields = {field.name for field in dataclasses.fields(ClusterState)}
-    assert fields == {*memory.OF_NODES, *memory.SHARED, *memory.SMALL}
+    assert fields == {*readiness_cache.OF_NODES, *readiness_cache.SHARED, *readiness_cache.SMALL}
 
 
 def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: typing.Any) -> None:
@@ -109,8 +109,8 @@ def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: ty
         asked.append(name)
         return real(target, name, world, turns)
 
-    monkeypatch.setattr(memory, "judge_node", counted)
-    judges, world = memory.ReadinessCache(TARGETS[:1]), ClusterState()
+    monkeypatch.setattr(readiness_cache, "judge_node", counted)
+    judges, world = readiness_cache.ReadinessCache(TARGETS[:1]), ClusterState()
     for kind, item in (("Node", NODE), ("SriovNetworkNodeState", STATE)):
         world = take(world, Change(kind, "replace", tuple(named(item, name) for name in NAMES)))
     world = take(world, Change("SriovNetworkNodePolicy", "replace", (POLICY,)))

@@ -8,7 +8,7 @@ import dataclasses
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import Way
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
@@ -60,7 +60,7 @@ def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -
         {name: world.subnets() for name in world.NODES},
     )
     topology = fabric_of_tenants()
-    way, leaf = Way(membership, topology), topology.nodes[0].guid
+    way, leaf = LinksInScope(membership, topology), topology.nodes[0].guid
     assert way.leaves == {leaf}
     ports = {member.port.guid for members in membership.members.values() for member in members if member.port}
     assert {end for end in way.ours if end[0] in ports} == {(guid, 1) for guid in ports}
@@ -76,7 +76,7 @@ def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -
 
 def test_the_ends_that_a_query_was_about() -> None:
     membership = resolve(world.fabric(), {"worker-1": world.node(1)}, {"worker-1": world.subnets()})
-    way = Way(membership, fabric_of_tenants())
+    way = LinksInScope(membership, fabric_of_tenants())
     assert way.ends_of([UnreadPort(90, 2)]) == {(SPINE.guid, 2)}
     assert way.ends_of([UnreadPort(90, 255)]) == {(SPINE.guid, number) for number in (1, 2, 3, 4)}
     assert way.knows(UnreadPort(90, 2)) and not way.knows(UnreadPort(90, 9)) and not way.knows(UnreadPort(4711, 1))
@@ -89,9 +89,9 @@ def switch(number: int) -> str:
 
 def tree(
     *links: tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
-) -> tuple[Way, set[tuple[int, int]]]:
+) -> tuple[LinksInScope, set[tuple[int, int]]]:
     """The way through such a fabric, and those of its links that are ours."""
-    way = Way(*made_up(*links, ours=ours, others=others))
+    way = LinksInScope(*made_up(*links, ours=ours, others=others))
     return way, {link for link in links if (switch(link[0]), 100 + link[1]) in way.ours}
 
 
@@ -205,7 +205,7 @@ def test_leaves_that_a_port_of_ours_makes_by_many_cables_are_none() -> None:
         Link(LinkEnd("Switch", one.guid, 2), LinkEnd("Switch", other.guid, 3), 4, "NDR")
         for one, other in zip(more, more[1:])
     ]
-    way = Way(membership, Topology((*topology.nodes, *more), (*topology.links, *cables, *row)))
+    way = LinksInScope(membership, Topology((*topology.nodes, *more), (*topology.links, *cables, *row)))
     assert way.leaves == {switch(1)}
 
 

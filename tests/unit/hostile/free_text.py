@@ -15,12 +15,12 @@ TABLE: dict[str, str] = {
     "words of a system or of the collection for a reader, which every page and every message escapes": (
         """
         AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy;
-        Attachment problem fault; BandwidthFacts
+        Attachment fault; JobAttachment problem; BandwidthFacts
         leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for;
         BiosValue label; ClusterNode not_ready unread;
         ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
         remedy rights_error; CountedPair why;
-        CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread closed
+        CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
         pauses; DriverPolicy message; Earlier
         runs unread;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
@@ -54,7 +54,7 @@ TABLE: dict[str, str] = {
         RetainedObject subject why remedy; Subscription troubles;
         UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining;
         RanTest evidence command; Request words;
-        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost;
+        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; JobWorkload lost;
         Bios refused; Catalog state message"""
     ),
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against "
@@ -69,21 +69,24 @@ TABLE: dict[str, str] = {
         NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric;
         SyncNode fabric node; TuningSet nodes;
-        Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue;
+        Folder path; Address base query; Challenge realm service scope; RegistryLogin basic token; JobNeeds kind queue;
         ImageSeen name; ImageReference repository host
         version"""
     ),
     "metadata that the API server itself holds to the rules of names and labels, matched and shown": (
         """
-        ApiResource base plural kind; AppliedObject kind name namespace; Attachment name kinds resource plugin; Catalog
+        ApiResource base plural kind; AppliedObject kind name namespace; Attachment name plugin; JobAttachment
+        name kinds resource; Catalog
         name namespace address; Channel name
-        newest versions; Claim name modes phase; ClusterNode labels allocatable; ClusterPod labels; ClusterPolicies
+        newest versions; VolumeClaim name modes phase; ClusterNode labels allocatable; ClusterPod labels;
+        ClusterPolicies
         names; ClusterQueue name groups cohort;
         Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
         namespace name nodes; HostConfig kind name
         labels generated; Judged foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
         LabelExpression key operator values;
-        LabelSelector labels; Lease pod; LocalQueue name cluster_queue; Machine namespace name labels node; MachinePool
+        LabelSelector labels; AddressLease pod; LocalQueue name cluster_queue; Machine namespace name labels
+        node; MachinePool
         labels; NicState name; NicTemplate
         name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod
         image_id template; ObserverSet template
@@ -94,8 +97,8 @@ TABLE: dict[str, str] = {
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions
         deployments webhooks; StorageClass name
         provisioner; Subscription name namespace package channel source source_namespace approval state current
-        installed plan; Taken owner ipam; Roll pool
-        config; UntrustedNamespace namespace; Workload kind name namespace queue"""
+        installed plan; UsedNetwork owner ipam; Roll pool
+        config; UntrustedNamespace namespace; JobWorkload kind name namespace queue"""
     ),
     "what an admin wrote into an object, compared with what is wanted and shown": (
         """
@@ -109,7 +112,7 @@ TABLE: dict[str, str] = {
     ),
     "a user's job and its log, which are linted and shown, and run nothing": (
         """
-        Container name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol;
+        PodContainer name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol;
         NcclCommunicator name; NcclDevice name
         link reasons; KeptCommunicator name; KeptProcess host oob_address; KeptRank bus_id;
         NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib
@@ -133,8 +136,8 @@ TABLE: dict[str, str] = {
         """
         Boot boot machine;
         Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters
-        counters wide; Reading value where;
-        Report parameters; Setting next current default; NodeTuning rows"""
+        counters wide; RowReading value where;
+        PerftestReport parameters; FirmwareSetting next current default; NodeTuning rows"""
     ),
     "of the controller itself": (
         """

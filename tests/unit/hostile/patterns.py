@@ -27,6 +27,8 @@ PACKAGE = plugins.__name__
 _ANCHORED, _SEARCHING = ("match", "fullmatch"), ("search", "sub", "subn", "split", "findall", "finditer")
 #: repetitions of fewer are short
 _LONG = 64
+#: characters that a repetition of nearly any character is filled with
+_FILL = 256
 #: fits in no pattern that ends in a literal
 _BREAK = "\x00"
 _REPEATS = (
@@ -217,6 +219,47 @@ def pumps(pattern: typing.Pattern[typing.Any]) -> list[tuple[str, str]]:
     return [(prefix, pump) for prefix, pump in found if pump]
 
 
+def chain(pattern: typing.Pattern[typing.Any]) -> str:
+    """A short text in which each repetition of nearly any character may end at many places: it is filled with what
+    comes after it. Empty where the pattern has fewer than two of them."""
+    text = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
+    parts, filled = [""], []
+    for code, argument in _flat(parser.parse(text, pattern.flags & ~re.UNICODE & ~re.DEBUG)):
+        if code in _REPEATS and argument[1] - argument[0] >= _LONG // 2 and _is_wide(argument[2]):
+            filled.append(min(argument[1], _FILL))
+            parts.append("")
+        else:
+            parts[-1] += _sample([(code, argument)])
+    if len(filled) < 2:
+        return ""
+    return parts[0] + "".join(
+        (after or "a") * max(1, most // max(1, len(after))) for most, after in zip(filled, parts[1:])
+    )
+
+
+def _flat(tree: typing.Any) -> typing.Iterator[tuple[typing.Any, typing.Any]]:
+    """The parts of a pattern one after the other, those of its groups as well, of alternatives the first."""
+    for code, argument in tree:
+        if code is codes.SUBPATTERN:
+            yield from _flat(argument[3])
+        elif code in _REPEATS and argument[1] == 1:
+            yield from _flat(argument[2])
+        else:
+            yield code, argument
+
+
+def _is_wide(tree: typing.Any) -> bool:
+    """Whether nearly any character fits."""
+    return any(
+        code in (codes.ANY, codes.NOT_LITERAL)
+        or (
+            code is codes.IN
+            and (argument[0][0] is codes.NEGATE or (codes.CATEGORY, codes.CATEGORY_NOT_SPACE) in argument)
+        )
+        for code, argument in tree
+    )
+
+
 def _repeats(tree: typing.Any, prefix: str) -> typing.Iterator[tuple[str, typing.Any]]:
     """Each long repetition: what leads there, and what is repeated."""
     for code, argument in tree:
@@ -339,6 +382,9 @@ def slow(use: Use) -> str:
                         f"{use.place}: {use.method} of {use.pattern.pattern!r} is slow on {prefix!r} and then {pump!r},"
                         f" {size} characters"
                     )
+    line = chain(use.pattern)
+    if line and (taken := min(seconds(use, line + _BREAK) for _again in range(9))) > _PER_SIGN * len(line) * _pace():
+        return f"{use.place}: {use.method} of {use.pattern.pattern!r} takes {taken * 1e6:.0f} us for the line {line!r}"
     return ""
 
 

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.addresses import (
-    announced_twice,
+    find_announced_twice,
     why_outside,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
@@ -80,7 +80,7 @@ def test_each_pod_of_an_address_names_the_others() -> None:
         RdmaPod("compute", "d", "p-d", "n", address="10.80.0.2", error="no look"),
         RdmaPod("compute", "e", "p-e", "n"),
     ]
-    assert announced_twice(pods) == {
+    assert find_announced_twice(pods) == {
         "p-a": "it announces the address 10.80.0.1, and so does the pod p-b on b",
         "p-b": "it announces the address 10.80.0.1, and so does the pod p-a on a",
     }

@@ -23,8 +23,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, without_junk
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, remove_junk
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
@@ -88,17 +88,17 @@ def test_an_answer_that_is_too_large_is_the_error_of_its_node(tmp_path: pathlib.
     ],
 )
 def test_what_stands_around_the_json_is_dropped_or_escaped_and_nothing_else(output: str, expected: str) -> None:
-    assert without_junk(output) == expected
+    assert remove_junk(output) == expected
 
 
 @pytest.mark.parametrize("line", ["a\n", "\n", "} x", "\x1b\n"])
 def test_lines_without_json_are_cut(line: str) -> None:
     """ansible-core goes through all lines that it is given."""
-    assert without_junk(line * 9000).endswith(f"... ({len(line) * 9000} characters)")
-    assert without_junk(line * 9000 + '\n{"a": 1}') == '{"a": 1}'
+    assert remove_junk(line * 9000).endswith(f"... ({len(line) * 9000} characters)")
+    assert remove_junk(line * 9000 + '\n{"a": 1}') == '{"a": 1}'
 
 
-class Flood(Observer):
+class Flood(ObserverAction):
     """An observer on a node that prints ``size`` bytes."""
 
     MODULE = "linerate.rdma.node_info"

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_of_node
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import bmc as platform_bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios, ObservedBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -29,17 +29,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.identity impo
     Claims,
     Identity,
     compare,
-    identity_of,
+    make_identity,
     serial_of,
     swapped,
     uuid_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifference, NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.platform import read_platform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import system
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import parse_system
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -105,7 +105,9 @@ def test_exchanged_addresses_reset_nobody_where_no_bios_is_wanted(site: Site) ->
 
     site.wanted = {}
     site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
-    site.facts = {name: Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES[:2]}
+    site.facts = {
+        name: NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES[:2]
+    }
     done = site.run()
     assert (
         states(done) == {"worker-1": "blocked", "worker-2": "blocked"} and site.world.did == [] and site.resets() == {}
@@ -286,7 +288,7 @@ def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(
     server.get = move  # type: ignore[method-assign]
     may = May(Claims({"worker-1": uuid_of_node("worker-1")}), Guard(lambda: 60.0))
     with pytest.raises(BmcError) as caught:
-        set_one(_bmc(server), wanted_of({"sriov": True}), Trust(True, str(certificates.authority)), Registries(), may)
+        set_one(_bmc(server), find_wanted({"sriov": True}), Trust(True, str(certificates.authority)), Registries(), may)
     assert caught.value.cause == "identity" and server.written == [] and seen[-1] == SYSTEM
 
 
@@ -331,11 +333,11 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
     trust = Trust(True, str(certificates.authority))
     found = {}
     for one in (uuid_of_node("worker-1"), A):
-        asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(one)}))
+        asked = BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(one)}))
         found[one] = read_one(_bmc(server), trust, asked, Registries()).model
     assert found == {uuid_of_node("worker-1"): "PowerEdge R750", A: "the other one"}
     with pytest.raises(BmcError, match="several of its systems have a Bios"):
-        read_one(_bmc(server), trust, Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
+        read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
 def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(
@@ -355,7 +357,7 @@ def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothi
     )
     # nor where no BIOS is wanted, and the BMC is asked for the reset alone
     site.wanted = {}
-    site.facts = {"worker-1": Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),))}
+    site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
     assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
 
 
@@ -366,20 +368,20 @@ def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site
         0, {"@odata.id": "/redfish/v1/Systems/HGX_Baseboard_0"}
     )
     trust = Trust(True, str(certificates.authority))
-    asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
+    asked = BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
     assert read_one(_bmc(server), trust, asked, Registries()).identity.uuid == uuid_of_node("worker-1")
     for claims in (Claims(looked={"worker-1": Identity(B)}), Claims()):
         with pytest.raises(BmcError, match="HGX_Baseboard_0"):
-            read_one(_bmc(server), trust, Asked(("sriov",), 30, claims), Registries())
+            read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, claims), Registries())
 
 
 def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_is() -> None:
     told_by = {vendor: next(iter(_systems(vendor))) for vendor in ("dell", "hpe")}
-    assert system({**told_by["dell"], "SerialNumber": "CNFCP0079C00A3"}).identity.serials == (
+    assert parse_system({**told_by["dell"], "SerialNumber": "CNFCP0079C00A3"}).identity.serials == (
         "CNFCP0079C00A3",
         "F54P1G3",
     )
-    assert system({**told_by["hpe"], "SerialNumber": "CZ20460FXX"}).identity.serials == ("CZ20460FXX",), (
+    assert parse_system({**told_by["hpe"], "SerialNumber": "CZ20460FXX"}).identity.serials == ("CZ20460FXX",), (
         "SKU is one number for all of a model"
     )
 
@@ -415,6 +417,10 @@ def test_what_is_one_machine(node: Identity, machine: Identity, same: typing.Opt
         5,
         "4c4c454400353510805 4c6c04f503347",
         "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "12345678-1234-5678-90AB-CDDEEFAABBCC",
+        "FEFEFEFE-FEFE-FEFE-FEFE-FEFEFEFEFEFE",
+        "00010203-0405-0607-0809-0A0B0C0D0E0F",
         "4c4c4544-0035-3510-8054-c6c04f503347\n;x",
         "٤c4c4544-0035-3510-8054-c6c04f503347",
     ],
@@ -440,6 +446,20 @@ def test_what_is_no_uuid(text: typing.Any) -> None:
         "Unknown",
         "........",
         "XXXXXXXX",
+        "Default_String",
+        "$(DEFAULT_STRING)",
+        "<Not Specified>",
+        "(To be filled by O.E.M.)",
+        "Filled by OEM",
+        "Chassis Serial Number",
+        "Base Board Serial Number",
+        "No Asset Tag",
+        "Undefined",
+        "123456789",
+        "1234567",
+        "0123456789ABCDEF",
+        "00-00-00-00",
+        "--------",
         None,
         12345,
         "F54\x1b[2J",
@@ -451,6 +471,11 @@ def test_what_is_no_serial_number(text: typing.Any) -> None:
     assert serial_of(text) == ""
 
 
+@pytest.mark.parametrize("text", ["F54P1G3", "S424242X9123456", "0123456789X", "SN-0042", "None-7", "SGH123ABCD"])
+def test_a_serial_number_that_looks_like_a_default_one_is_one(text: str) -> None:
+    assert serial_of(text) == text
+
+
 @given(st.uuids())
 def test_orders_of_bytes(one: uuid.UUID) -> None:
     text = str(one)
@@ -460,7 +485,7 @@ def test_orders_of_bytes(one: uuid.UUID) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_texts_of_strangers_are_an_identity_or_none(one: str, other: str) -> None:
-    found = identity_of(one, [other])
+    found = make_identity(one, [other])
     assert str(found).isprintable() and compare(found, found) in (True, None)
     assert Claims({"a": one, "b": other}).judge("a", found, False).state in ("proven", "other", "unknown")
 
@@ -470,7 +495,7 @@ def test_texts_of_strangers_are_an_identity_or_none(one: str, other: str) -> Non
 
 def finding(machine: Identity, nodes: typing.Mapping[str, Identity], asserted: bool = False) -> tuple[Finding, ...]:
     bios = ObservedBios(NodeBios("Dell Inc.", "R750", "1", identity=machine, asserted=asserted))
-    said = platform_bmc.told("worker-1", bios, Claims(looked=nodes), {"sriov": (True,)}, True)
+    said = platform_bmc.find_report("worker-1", bios, Claims(looked=nodes), {"sriov": (True,)}, True)
     return tuple(platform_bmc.check("worker-1", said, {"sriov": (True,)}, ()))
 
 
@@ -513,9 +538,12 @@ def test_dmi_of_a_node_is_in_its_look(tmp_path: pathlib.Path) -> None:
 
 def test_the_inventory_may_assert_and_nothing_else() -> None:
     told_of = {"address": "192.0.2.7", "user": "root", "password": "x"}
-    assert bmc_of_node("n", {**told_of, "identity": "asserted"}).asserted and not bmc_of_node("n", told_of).asserted
+    assert (
+        read_bmc_of_node("n", {**told_of, "identity": "asserted"}).asserted
+        and not read_bmc_of_node("n", told_of).asserted
+    )
     with pytest.raises(RdmaError, match="rdma_bmc_identity is no 'asserted'"):
-        bmc_of_node("n", {**told_of, "identity": "yes"})
+        read_bmc_of_node("n", {**told_of, "identity": "yes"})
 
 
 @pytest.mark.parametrize(

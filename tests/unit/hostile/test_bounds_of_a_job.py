@@ -11,13 +11,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import MOST_HINTS
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import workload
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_workload
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 Data = dict[str, typing.Any]
@@ -104,13 +104,13 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
 
 
 def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
-    ground = Ground({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
+    ground = NicMapInputs({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
     text = "\n".join(
         f"gpu-worker-nodes-rack{number % 300:03}-{number}:ens13:net1:10.{number >> 8}.{number & 255}.1"
         for number in range(10_000)
     )
     begin = time.process_time()
-    found = [item for item in lint_map("map", nic_map(text), ground) if item.check == "nic_map.netdevs"]
+    found = [item for item in lint_map("map", parse_nic_map(text), ground) if item.check == "nic_map.netdevs"]
     assert time.process_time() - begin < LIMIT
     assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [
         False
@@ -174,7 +174,7 @@ def test_a_train_job_with_more_patches_than_any_is_refused_by_name(
 ) -> None:
     job, runtime = train_job(spec, jobs)
     with pytest.raises(ResourceError) as error:
-        workload(job, [runtime])
+        parse_workload(job, [runtime])
     assert str(error.value) == seen
 
 
@@ -189,6 +189,6 @@ def test_each_job_of_a_runtime_gets_its_patches_in_their_order() -> None:
     )
     found = [
         {variable.name: variable.value for variable in template.containers[0].environment}
-        for template in workload(job, [runtime]).templates
+        for template in parse_workload(job, [runtime]).templates
     ]
     assert found == [{"A": "1"}, {"A": "2"}]

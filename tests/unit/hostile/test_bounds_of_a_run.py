@@ -13,7 +13,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again, pages
+from ansible_collections.linerate.rdma.plugins.module_utils._again import pages, rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl_variables import KNOWN, OTHERS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
@@ -93,7 +93,7 @@ def test_nothing_of_it_is_judged(folder: pathlib.Path) -> None:
     )
     begin = time.process_time()
     with pytest.raises(FileError, match="it names 30000 waivers; 1000 are the most"):
-        again(str(folder), "", {}, "2.19.0")
+        rejudge_run(str(folder), "", {}, "2.19.0")
     assert time.process_time() - begin < LIMIT
     assert not (folder / "judged").exists()
 

@@ -39,6 +39,9 @@ class Api:
             (self.pod if kind == "Pod" else {"kind": "Node", "metadata": {"name": "bad"}, "status": ready},), "1"
         )
 
+    def metadata(self, kind: str, *_arguments: typing.Any) -> typing.Iterator[typing.Any]:
+        return iter(self.list(kind).items)
+
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         self.pod["metadata"]["deletionTimestamp"] = "2026-11-27T16:00:00Z"
         return True
@@ -108,7 +111,7 @@ class HeldPods:
     def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
         return Listing(tuple(self.pods) if kind == "Pod" else (), "1")
 
-    def pages(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[typing.Any]:
+    def metadata(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[typing.Any]:
         return iter(self.list(kind).items)
 
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
@@ -191,8 +194,8 @@ class Server(Cluster):
         self.held: dict[str, typing.Any] = pod("p", finalizers=["a/1", "a/2"])["metadata"]
         self.changes = changes
 
-    def list(self, kind: Kind, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
-        return Listing(({"kind": kind, "metadata": dict(self.held)},), "1")
+    def metadata(self, kind: Kind, *_arguments: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
+        return iter([{"kind": kind, "metadata": dict(self.held)}])
 
     def _json(self, method: str, path: str, *_words: typing.Any, **options: typing.Any) -> dict[str, typing.Any]:
         assert (method, path) == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options[
@@ -264,7 +267,7 @@ class Stuck:
     def list(self, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
         return Listing(tuple(self.pods.values()), "1")
 
-    def pages(self, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
+    def metadata(self, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
         return iter(list(self.pods.values()))
 
     def delete(self, kind: str, _namespace: str, name: str, **options: typing.Any) -> bool:

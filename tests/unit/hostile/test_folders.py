@@ -19,7 +19,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _again
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again, compare_folders, sign, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._again import compare_folders, rejudge_run, sign, start_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import _read
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import L
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import files
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, kept
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import (
     read_head,
     read_records,
@@ -194,7 +194,7 @@ def test_the_verdict_is_never_better_for_a_file_that_is_refused(
 ) -> None:
     (fifo if name.endswith("cluster.json") else link)(folder / name)
     try:
-        answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+        answer = rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
     except FileError as error:
         assert name == "run.json" and name in str(error)
         return
@@ -233,7 +233,7 @@ def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:
 
 
 def test_the_recorded_folder_is_taken_as_it_is(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    assert again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")["verdict"] == "GREEN"
+    assert rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")["verdict"] == "GREEN"
 
 
 def test_other_readers_of_a_folder_refuse_the_same(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -254,7 +254,7 @@ def test_other_readers_of_a_folder_refuse_the_same(folder: pathlib.Path, tmp_pat
 
 def test_the_folder_itself_may_be_a_link_of_the_user(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "latest").symlink_to(folder)
-    assert again(str(tmp_path / "latest"), str(tmp_path / "judged"), {}, "2.19.0")["verdict"] == "GREEN"
+    assert rejudge_run(str(tmp_path / "latest"), str(tmp_path / "judged"), {}, "2.19.0")["verdict"] == "GREEN"
 
 
 @pytest.mark.parametrize("run", ["../../etc/cron.d/x", "a/b", "", ".", "-x", "a" * 101, "a\n", "\u202e"])
@@ -276,7 +276,7 @@ def test_a_figure_that_no_link_has_is_refused(folder: pathlib.Path, tmp_path: pa
     text = path.read_text(encoding="utf-8")
     start = text.index('"average_gbps":') + len('"average_gbps":')
     path.write_text(text[:start] + value + text[text.index(",", start) :], encoding="utf-8")
-    answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+    answer = rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
     report = (tmp_path / "judged" / "report.json").read_text(encoding="utf-8")
     assert not answer["green"] and ("average_gbps" in report or "bandwidth/cluster.json" in report)
 
@@ -301,7 +301,7 @@ def test_judge_writes_nothing_through_a_link(folder: pathlib.Path, tmp_path: pat
     )
     (folder / part).symlink_to(goal)
     try:
-        again(str(folder), "", {}, "2.19.0")
+        rejudge_run(str(folder), "", {}, "2.19.0")
     except FileError as error:
         assert f"{part} is a link" in str(error) and part in ("judged", "judged/stages")
     else:
@@ -334,15 +334,15 @@ def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(
     with monkeypatch.context() as patch:
         patch.setattr(_again, "judge_again", ends)
         with pytest.raises(KeyboardInterrupt):
-            again(str(folder), "", {}, "2.19.0")
+            rejudge_run(str(folder), "", {}, "2.19.0")
     assert not [name for name in names if (folder / "judged" / name).exists()]
-    assert again(str(folder), "", {}, "2.19.0")["verdict"] == "GREEN"
+    assert rejudge_run(str(folder), "", {}, "2.19.0")["verdict"] == "GREEN"
 
 
 def test_a_page_of_another_run_stays_in_a_folder_of_the_users_own(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "difference.html").write_text("mine", encoding="utf-8")
-    again(str(folder), str(tmp_path / "own"), {}, "2.19.0")
+    rejudge_run(str(folder), str(tmp_path / "own"), {}, "2.19.0")
     assert (tmp_path / "own" / "difference.html").read_text(encoding="utf-8") == "mine"
 
 
@@ -371,7 +371,7 @@ def test_no_writer_follows_a_link_below_the_folder(folder: pathlib.Path, tmp_pat
             facts.resume(facts.start(), ())
     if part == "runs":
         with pytest.raises(FileError, match="runs is a link"):
-            kept(str(folder))
+            list_kept(str(folder))
     assert sorted(away.rglob("*")) == before
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, NodeRoll
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
-from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
+from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import mark_node
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,
@@ -48,7 +48,7 @@ def site(certificates: Certificates) -> typing.Iterator[Site]:
 
 
 def forge(site: Site, noted: Mark, **more: typing.Any) -> None:
-    site.world.put("Node", merged(merged(site.world.seen(FORGER), marked(noted)), more))
+    site.world.put("Node", merged(merged(site.world.seen(FORGER), mark_node(noted)), more))
 
 
 def check(site: Site, done: NodeRoll) -> None:

@@ -9,8 +9,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import Stand, closed
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import gated, lines, refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import GateInputs, closed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
+    add_gate,
+    lines,
+    refusal,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     DisruptionPlan,
@@ -20,13 +24,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
 
 CONTROL = "node-role.kubernetes.io/control-plane"
 INTENT = ClusterIntent(disruption="reboot")
 MASTERS = tuple(ClusterNode(f"c{number}", {CONTROL: ""}, ready=True, boot_id="b") for number in range(3))
 WORKERS = tuple(ClusterNode(f"w{number}", dict(INTENT.node_selector), ready=True, boot_id="b") for number in range(3))
 ETCD = tuple(EtcdMember(node.name, True) for node in MASTERS)
-WHOLE = Stand(MASTERS + WORKERS, etcd=ETCD)
+WHOLE = GateInputs(MASTERS + WORKERS, etcd=ETCD)
 MASTER = PoolPlan("master", ("c0", "c1", "c2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
 WORKER = PoolPlan("worker", ("w0", "w1", "w2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
 SRIOV = PoolPlan("", ("w0", "w1"), 1, 2, "the operator's default")
@@ -35,7 +41,7 @@ CHECK = HealthCheck("NodeHealthCheck", "", "all")
 
 def ask(
     *rolls: PoolPlan,
-    stand: Stand = WHOLE,
+    stand: GateInputs = WHOLE,
     intent: ClusterIntent = INTENT,
     drained: typing.Container[str] = (),
     most: str = "1",
@@ -134,13 +140,13 @@ def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pool
 def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_applied() -> None:
     names = ("w0", "w1")
     planned = DisruptionPlan(tuple(NodePlan(name, "reboot", ("virtual functions 4 -> 8",)) for name in names), (SRIOV,))
-    assert refusal(INTENT, gated(planned, WHOLE, (), INTENT, names), names) == ()
+    assert refusal(INTENT, add_gate(planned, WHOLE, (), INTENT, names), names) == ()
     stand = dataclasses.replace(WHOLE, health_checks=(CHECK,))
-    first, *_rest = refusal(INTENT, gated(planned, stand, (), INTENT, names), names)
+    first, *_rest = refusal(INTENT, add_gate(planned, stand, (), INTENT, names), names)
     assert "w0: NodeHealthCheck all would remediate it" in first
     rolled = dataclasses.replace(planned, pools=(dataclasses.replace(WORKER, nodes=names),))
     may = dataclasses.replace(INTENT, pause_health_checks=True)
-    found = gated(rolled, stand, (MachinePool("worker"),), may, names)
+    found = add_gate(rolled, stand, (MachinePool("worker"),), may, names)
     assert refusal(
         may, found, names
     ) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in lines(found)
@@ -154,4 +160,21 @@ def test_a_change_without_a_drain_takes_no_node_away() -> None:
         drains=False,
     )
     stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
-    assert gated(planned, stand, (), INTENT, ("w0", "w1")).closed == ()
+    assert add_gate(planned, stand, (), INTENT, ("w0", "w1")).closed == ()
+
+
+class Etcd:
+    """A cluster that has a member of etcd on each of ``MASTERS``, of kubeadm. It gives no list of the pods of all
+    nodes: a kubelet may have any number of mirror pods in it, of any size."""
+
+    def list(self, kind: str, namespace: str, selector: str, fields: str = "") -> Listing:
+        name, _equals, node = fields.partition("=")
+        assert (kind, name) == ("Pod", "spec.nodeName") and node in {each.name for each in MASTERS}
+        ready = {"type": "Ready", "status": "True"}
+        pod = {"metadata": {"name": node}, "spec": {"nodeName": node}, "status": {"conditions": [ready]}}
+        return Listing((pod,) if (namespace, selector) == ("kube-system", "component=etcd") else (), "1")
+
+
+def test_pods_of_etcd_are_asked_of_control_plane_nodes_alone() -> None:
+    assert read_stand(typing.cast(Cluster, Etcd()), MASTERS + WORKERS).etcd == ETCD
+    assert read_stand(typing.cast(Cluster, Etcd()), WORKERS).etcd == ()

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -272,7 +272,7 @@ def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Pa
     folder = FactFolder(str(tmp_path), RUN)
     folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ()))
     folder.write("release_kept", value={"stays": [STAYS]})
-    found = check(Intent(()), load(Facts, facts_of(folder, "teardown")[0], "facts"))
+    found = check(Intent(()), load(Facts, read_facts(folder, "teardown")[0], "facts"))
     (stays,) = [
         finding for finding in found if finding.check == "teardown.stays" and finding.subject == STAYS["subject"]
     ]

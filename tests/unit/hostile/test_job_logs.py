@@ -195,6 +195,13 @@ def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: p
     )
 
 
+def test_a_log_without_an_end_is_refused_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_MOST_KEPT", 100_000)
+    noise = "x" * 10_000 + "\n"
+    with pytest.raises(ParseError, match="forges lines"):
+        parse(line for number in range(1000) for line in (noise, FORGED["processes"](number)))
+
+
 @pytest.mark.parametrize(
     "job",
     [

@@ -19,7 +19,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import channels
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, objects_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import (
     DeviceClaim,
@@ -43,7 +43,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import networks
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
@@ -320,7 +320,7 @@ class Tenants:
 
 
 def wanted_by(*resources: Made) -> JobObjects:
-    return objects_of(resources, resources)
+    return list_objects(resources, resources)
 
 
 def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> None:
@@ -426,10 +426,10 @@ def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
         with pytest.raises(
             ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"
         ):
-            networks(many, "training", "the pod")
-    assert len(networks(",".join(["a"] * 256), "training", "the pod")) == 256
+            parse_networks(many, "training", "the pod")
+    assert len(parse_networks(",".join(["a"] * 256), "training", "the pod")) == 256
     with pytest.raises(ResourceError, match="is not of the form"):
-        networks("a,,b", "training", "the pod")
+        parse_networks("a,,b", "training", "the pod")
 
 
 def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
@@ -475,7 +475,7 @@ def test_a_name_that_is_like_one_of_others_is_said() -> None:
 
 
 def test_a_job_that_can_t_be_read_names_nothing() -> None:
-    assert objects_of([{"kind": "Job", "metadata": {"name": "a"}}], []) == JobObjects()
+    assert list_objects([{"kind": "Job", "metadata": {"name": "a"}}], []) == JobObjects()
 
 
 def test_many_claims_are_found_at_once() -> None:

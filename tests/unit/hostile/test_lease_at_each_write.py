@@ -13,7 +13,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model import guard as guards
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
@@ -201,7 +201,7 @@ def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(
     with pytest.raises(BmcError) as caught:
         set_one(
             Bmc("worker-1", "localhost", server.port, USER, PASSWORD),
-            wanted_of({"sriov": True}),
+            find_wanted({"sriov": True}),
             _trust(certificates),
             Registries(),
             may,
@@ -225,7 +225,7 @@ def test_a_write_that_is_put_off_asks_again(held: HeldLease, certificates: Certi
     with pytest.raises(LeaseLost):
         set_one(
             Bmc("worker-1", "localhost", server.port, USER, PASSWORD),
-            wanted_of({"sriov": True}),
+            find_wanted({"sriov": True}),
             _trust(certificates),
             Registries(),
             may,

@@ -321,14 +321,16 @@ def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
 
 
 def test_the_lines_of_a_watch_have_an_end() -> None:
-    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"))) == [
+    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"), "WATCH")) == [
         b'{"a": 1}',
         b'{"b": 2}',
         b'{"c": 3}',
     ]
     begin = time.process_time()
-    with pytest.raises(ValueError, match="8388608 bytes"):
-        list(kubernetes._lines(Body(*([b"x" * 256] * 40_000))))
+    with pytest.raises(kubernetes.ApiError, match="too large") as refused:
+        list(kubernetes._lines(Body(*([b"x" * 256] * 40_000)), "WATCH"))
+    # a version that is too old has the list read again, without what is too large
+    assert refused.value.status == 410
     assert time.process_time() - begin < 5
 
 

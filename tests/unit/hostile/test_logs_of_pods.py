@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
@@ -136,7 +136,7 @@ class Api:
 @pytest.mark.parametrize(("often", "error"), [(1000, "the kubelet of the pod's node gives no log"), (1, "")])
 def test_one_kubelet_without_a_log_costs_its_own_proof_alone(often: int, error: str) -> None:
     api = Api(often)
-    task = Task(
+    task = MemlockTask(
         (FABRIC,),
         ClusterIntent(),
         Memlock("containerd", limit_gib=8, proof_mib=64),

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import BM
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError, one_line, operand
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, firmware, helm, ibping, subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -96,9 +96,15 @@ def arguments(function: typing.Callable[..., typing.Any], hostile: str, value: s
 
 
 def test_the_renderers_are_found() -> None:
-    assert {"shell", "host_shell", "ping_server", "ping_client", "write_bandwidth", "tcp_bandwidth", "read"} <= {
-        name for name, _function, _parameter in renderers()
-    }
+    assert {
+        "render_shell",
+        "render_host_shell",
+        "render_ping_server",
+        "render_ping_client",
+        "write_bandwidth",
+        "render_tcp_bandwidth",
+        "read",
+    } <= {name for name, _function, _parameter in renderers()}
 
 
 @pytest.mark.parametrize(("name", "function", "parameter"), renderers())
@@ -117,12 +123,12 @@ Call = typing.Callable[[], object]
 PROGRAMS: dict[str, typing.Callable[[str], typing.Any]] = {
     "infiniband-diags": lambda value: subnet.arguments(PortName(value, 1)),
     "mstconfig": lambda value: firmware.query(firmware.Tool("mstconfig"), value),
-    "helm, reference": lambda value: helm.default_values("true", Chart(value, "1", "ns", "name")),
-    "helm, version": lambda value: helm.default_values("true", Chart("chart", value, "ns", "name")),
-    "helm, namespace": lambda value: helm.template("true", Chart("chart", "1", value, "name"), {}),
-    "helm, release": lambda value: helm.template("true", Chart("chart", "1", "ns", value), {}),
-    "helm, repository": lambda value: helm.template("true", Chart("chart", "1", "ns", "name", value), {}),
-    "helm, Kubernetes": lambda value: helm.template("true", Chart("chart", "1", "ns", "name"), {}, value),
+    "helm, reference": lambda value: helm.default_values("true", OperatorChart(value, "1", "ns", "name")),
+    "helm, version": lambda value: helm.default_values("true", OperatorChart("chart", value, "ns", "name")),
+    "helm, namespace": lambda value: helm.template("true", OperatorChart("chart", "1", value, "name"), {}),
+    "helm, release": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", value), {}),
+    "helm, repository": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", "name", value), {}),
+    "helm, Kubernetes": lambda value: helm.template("true", OperatorChart("chart", "1", "ns", "name"), {}, value),
     "ibping": lambda value: ibping.start([PortName(value, 1)], 1),
 }
 
@@ -295,7 +301,7 @@ def test_helm_gets_what_a_registry_needs_and_nothing_of_ours(
         return []
 
     monkeypatch.setattr(helm, "read_documents", read)
-    helm.default_values(str(binary), Chart("chart", "1", "ns", "name"))
+    helm.default_values(str(binary), OperatorChart("chart", "1", "ns", "name"))
     told = seen[0].split()
     assert {"AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG", "HOME" if "HOME" in os.environ else "PATH"} <= set(told)
     assert {"RDMA_BMC_PASSWORD", "K8S_AUTH_API_KEY"}.isdisjoint(told)

@@ -17,7 +17,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, helm, yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
     MOST_CHART,
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
 from lab.processes import wait_until
 
 UTILS = "ansible_collections.linerate.rdma.plugins.module_utils"
-CHART = Chart("oci://registry.example/chart", "1", "ops", "release")
+CHART = OperatorChart("oci://registry.example/chart", "1", "ops", "release")
 #: texts of which many cost much, with the values in one of them; # stands for a number
 WORST = [
     pytest.param("- [a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a]\n", 20, id="lists"),
@@ -106,7 +106,7 @@ def measured(tmp_path: pathlib.Path, code: str) -> dict[str, typing.Any]:
     script.write_text(
         "import json, resource, time\n"
         f"from {UTILS}._observe import command, helm, yaml_documents\n"
-        f"from {UTILS}._model.operators import Chart\n"
+        f"from {UTILS}._model.operators import OperatorChart\n"
         f"def work():\n{body}\n"
         "before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()\n"
         "answer = work()\n"
@@ -126,7 +126,8 @@ def test_memory_stays_near_the_limit_of_the_output(tmp_path: pathlib.Path) -> No
     path = program(tmp_path, "head -c 300000000 /dev/zero | tr '\\0' '#'")
     found = measured(
         tmp_path,
-        f"return helm.look_at_charts({path!r}, {{'a': (Chart('oci://r/x', '1', 'ns', 'rel'), {{}})}})['a'].error",
+        "chart = OperatorChart('oci://r/x', '1', 'ns', 'rel')\n"
+        f"return helm.look_at_charts({path!r}, {{'a': (chart, {{}})}})['a'].error",
     )
     assert f"printed more than {MOST_CHART} bytes" in found["answer"] and found["grown"] < 64
 
@@ -143,7 +144,7 @@ def test_an_endless_chart_is_an_error_of_its_own_with_what_to_do(tmp_path: pathl
         'case "$*" in *good*) echo "{kind: Pod, spec: {containers: [{image: r.example/i:1}]}}";; *) exec yes "#";;'
         " esac",
     )
-    seen = helm.look_at_charts(path, {"bad": (CHART, {}), "good": (Chart("good", "1", "ops", "release"), {})})
+    seen = helm.look_at_charts(path, {"bad": (CHART, {}), "good": (OperatorChart("good", "1", "ops", "release"), {})})
     assert seen["good"].error == "" and [image.name for image in seen["good"].images] == ["r.example/i:1"]
     error = seen["bad"].error
     assert f"helm template release {CHART.reference}" in error and f"printed more than {MOST_CHART} bytes" in error

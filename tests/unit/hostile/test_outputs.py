@@ -22,7 +22,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.action.on_node import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -44,7 +44,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     Unreachable,
     heard,
     marked_loss,
-    without_effects,
+    remove_effects,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
@@ -161,7 +161,7 @@ def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_make
     }
     (folder / "run.json").write_text(json.dumps(start), encoding="utf-8")
     (folder / "facts" / "hcas" / "node-1.json").unlink()
-    answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+    answer = rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
     text = (tmp_path / "judged" / "report.prom").read_text(encoding="utf-8")
     found = samples(text)
     assert not answer["green"] and found["linerate_rdma_green"] == [({}, 0.0)]
@@ -285,7 +285,7 @@ def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:
 def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
     """difflib takes the cube of lines that come again: 52 kB of them took 9 s in ansible-playbook itself."""
     before, after = ("".join(f"{i * step % 150}\n" for i in range(100_000)) for step in (1, 7))
-    kept = without_effects(
+    kept = remove_effects(
         {
             "changed": True,
             "diff": [{"before": before, "after": after}, {"before": {"a": ["x\n"] * 100_000}, "after": {"b": 1}}] * 100,
@@ -307,7 +307,7 @@ def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
 
 
 def test_of_warnings_of_a_node_the_first_are_shown_and_how_many_there_are() -> None:
-    answer = without_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
+    answer = remove_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
     assert (
         len(answer["warnings"]) == 21
         and answer["warnings"][-1] == "and 4980 more warnings"

@@ -30,6 +30,8 @@ def test_each_pattern_of_the_plugins_is_linear_on_texts_that_are_made_against_it
         ("fullmatch", r"'.*' .* Node GUID"),
         ("finditer", "x.*y.*z"),
         ("search", r"\s+$"),
+        # each ends after a bounded number of steps, which multiply
+        ("fullmatch", r"for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9])\)"),
     ],
 )
 def test_patterns_that_are_worse_are_found(method: str, pattern: str) -> None:

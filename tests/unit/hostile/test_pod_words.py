@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
     number_of,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_state
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import host
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import parse_host
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
 
 ENTRY = {
@@ -101,7 +101,7 @@ def test_an_observer_s_address_with_a_zone_is_none() -> None:
 
     def seen(address: str) -> typing.Optional[str]:
         text = json.dumps([{"ifname": "eth7", "addr_info": [{"local": address, "prefixlen": 64}]}])
-        return host(f"net 0000:3c:00.0 eth7\naddresses {text}\n", "0000:3c:00.0").address("0000:3c:00.0")
+        return parse_host(f"net 0000:3c:00.0 eth7\naddresses {text}\n", "0000:3c:00.0").address("0000:3c:00.0")
 
     assert seen("fd00::2") == "fd00::2"
     assert [seen(address) for address in ("fd00::2%eth7", "fd00::2%\nid", "fd00::2%$(id)", "127.0.0.1", "fe80::2")] == [

@@ -43,8 +43,9 @@ class Api:
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         return self.shown(self.wanted)
 
-    def list(self, kind: str, *arguments: str) -> typing.Any:
-        return type("Listing", (), {"items": (self.shown(self.wanted),) if kind == "Pod" else ()})()
+    def list(self, kind: str, *arguments: str, only: typing.Callable[[Resource], bool]) -> typing.Any:
+        found = filter(only, [self.shown(self.wanted)] if kind == "Pod" else [])
+        return type("Listing", (), {"items": tuple(found)})()
 
     def delete(self, kind: str, namespace: str, name: str, **options: typing.Any) -> bool:
         self.deleted.append(name)

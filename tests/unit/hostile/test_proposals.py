@@ -32,9 +32,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import Proposal
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import ethernet
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import Group, Out
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import HcaGroup, Out
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
 
 Nic = tuple[int, int]
 #: how many nodes the small fleets here have; the last one is the hostile one
@@ -89,7 +89,7 @@ class Fleet:
             ports = tuple(SwitchPort(name, f"p{node}", name) for name in self.heard.get(nic, ()))
             yield NetdevNeighbours(f"eth{rail}", self.own.get(nic, address(nic)), ports, tuple(self.seen.get(nic, ())))
 
-    def groups(self) -> tuple[list[Group], str]:
+    def groups(self) -> tuple[list[HcaGroup], str]:
         """The proposed fabrics, and who is left out."""
         nodes = self.nodes()
         out = Out(nodes)
@@ -104,11 +104,11 @@ def railed(**changes: typing.Any) -> Fleet:
     return fleet
 
 
-def members(group: Group) -> set[Nic]:
+def members(group: HcaGroup) -> set[Nic]:
     return {(int(node[1:]), int((hca.rdma_device or "")[-1])) for node, hcas in group.members.items() for hca in hcas}
 
 
-def by_rail(groups: typing.Sequence[Group]) -> list[set[Nic]]:
+def by_rail(groups: typing.Sequence[HcaGroup]) -> list[set[Nic]]:
     """The NICs of each group, those of the first rail first."""
     return sorted(map(members, groups), key=lambda nics: min(number for _node, number in nics))
 
@@ -267,7 +267,7 @@ def mixed(infiniband: typing.Container[int], master: typing.Optional[SubnetManag
         if number in infiniband
     }
     hcas = {name: ObservedHcas(NodeHcas(hcas)) for name, hcas in nodes.items()}
-    return propose(Seen(hcas, subnets, namespace="training", neighbours=fleet.neighbours()))
+    return propose(ProposalInputs(hcas, subnets, namespace="training", neighbours=fleet.neighbours()))
 
 
 def left_out_of(proposal: Proposal) -> list[str]:

@@ -19,7 +19,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
@@ -192,7 +192,7 @@ def test_no_answer_of_a_node_ends_the_run(tmp_path: pathlib.Path) -> None:
 
 def test_what_ansible_reads_has_its_type_or_goes() -> None:
     for value in ODD:
-        shown = without_effects(dict.fromkeys(KEYS, value))
+        shown = remove_effects(dict.fromkeys(KEYS, value))
         assert {*shown} <= {
             *(
                 "changed",
@@ -234,8 +234,8 @@ def test_what_a_good_module_answers_is_left() -> None:
         "_ansible_no_log": True,
         "hcas": [{"results": [5]}],
     }
-    assert without_effects(answer) == answer
-    assert without_effects({"diff": {"before": None, "after": "x\n"}}) == {"diff": {"before": "", "after": "x\n"}}
+    assert remove_effects(answer) == answer
+    assert remove_effects({"diff": {"before": None, "after": "x\n"}}) == {"diff": {"before": "", "after": "x\n"}}
 
 
 #: C1 control characters, a direction mark, DEL, and what has no width; and the same to a reader
@@ -261,15 +261,15 @@ def test_what_an_answer_that_failed_shows_prints() -> None:
         "invocation": {"module_args": {SEEN: SEEN}},
         f"key{SEEN}": [{SEEN: [SEEN]}, 5, None],
     }
-    assert without_effects({**answer, "failed": True}) == {**shown, "failed": True}
-    assert without_effects({**answer, "unreachable": True}) == {**shown, "unreachable": True}
-    assert without_effects({**answer, "rc": 3, "failed": 1}) == {**shown, "rc": 3, "failed": True}
-    assert without_effects({**answer, "rc": "x"}) == {**shown, "failed": True}
-    assert without_effects(answer) == answer
+    assert remove_effects({**answer, "failed": True}) == {**shown, "failed": True}
+    assert remove_effects({**answer, "unreachable": True}) == {**shown, "unreachable": True}
+    assert remove_effects({**answer, "rc": 3, "failed": 1}) == {**shown, "rc": 3, "failed": True}
+    assert remove_effects({**answer, "rc": "x"}) == {**shown, "failed": True}
+    assert remove_effects(answer) == answer
 
 
 @pytest.mark.parametrize(("code", "failed"), [(None, True), ("x", True), ([0], True), ("0", False), (True, True)])
 def test_what_is_no_exit_code_is_a_failure(code: typing.Any, failed: bool) -> None:
-    assert without_effects({"rc": code}) == {"failed": failed}
-    assert without_effects({"rc": code, "failed": False}) == {"failed": False}
-    assert without_effects({"rc": 3}) == {"rc": 3}
+    assert remove_effects({"rc": code}) == {"failed": failed}
+    assert remove_effects({"rc": code, "failed": False}) == {"failed": False}
+    assert remove_effects({"rc": 3}) == {"rc": 3}

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import machine_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import KINDS, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.olm import serves
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Installer
@@ -36,7 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm impo
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
     IN_NAMESPACE,
     SELECTORS,
-    kinds_of,
+    list_kinds,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -341,7 +341,7 @@ def test_machine_configs(api: Anything, ledger: Ledger, call: Call) -> None:
         api.have(f"Machine.{group}", "m", "machines", status={"nodeRef": {"name": "worker-1"}})
         api.have(f"MachineHealthCheck.{group}", "workers", "machines", spec={"selector": {}})
     api.have("NodeHealthCheck", "all", spec={"selector": {}})
-    objects = [{"fabric": "", "object": item} for item in host_configs(INTENT.cluster.host)]
+    objects = [{"fabric": "", "object": item} for item in render_host_configs(INTENT.cluster.host)]
     call(api, "sriov_plan", objects=objects, nodes=["worker-1"], cluster=RAW["cluster"])
     ended = iter(range(0, 10**9, 600))
     with pytest.MonkeyPatch.context() as patch:
@@ -363,7 +363,7 @@ def test_machine_configs(api: Anything, ledger: Ledger, call: Call) -> None:
 
 def test_the_names_of_host_configs_are_those_that_are_rendered() -> None:
     assert set(machine_objects(INTENT)) == {
-        (item["kind"], item["metadata"]["name"]) for item in host_configs(INTENT.cluster.host)
+        (item["kind"], item["metadata"]["name"]) for item in render_host_configs(INTENT.cluster.host)
     }
 
 
@@ -451,7 +451,7 @@ def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Pa
     client, both, host = (
         FakeApi.client(api.url),
         {"fabrics": RAW["fabrics"], "cluster": RAW["cluster"]},
-        host_configs(INTENT.cluster.host),
+        render_host_configs(INTENT.cluster.host),
     )
     call(api, "sriov_operator_info", namespace=rbac.OPERATOR, nodes=["worker-1"], images={})
     call(api, "operators_info", **both, nodes=["worker-1"], by="olm")
@@ -494,7 +494,7 @@ def watch(client: Cluster, ledger: Ledger) -> None:
         Target("a", (), "r", "n", ("worker-1",), 1, objects=objects, pool=f"{kind}.nv-ipam.nvidia.com ops/p")
         for kind in ("IPPool", "CIDRPool")
     ]
-    network = WatchFeed(client, dict.fromkeys(IN_NAMESPACE, rbac.OPERATOR), kinds_of(targets), selectors=SELECTORS)
+    network = WatchFeed(client, dict.fromkeys(IN_NAMESPACE, rbac.OPERATOR), list_kinds(targets), selectors=SELECTORS)
     pods = WatchFeed(client, {}, ("Pod",))
     wanted = {item for item in granted(powers.LOOK) if item.verb == "watch" and item.group != "operators.coreos.com"}
     network.start()

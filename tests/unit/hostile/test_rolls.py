@@ -17,8 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.c
     ETCD,
     LABELS,
     MICROK8S,
-    keeps,
-    shape,
+    describe_shape,
+    explain_why_kept,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import (
     of_machines,
@@ -36,12 +36,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -490,7 +490,7 @@ def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only(site, "worker-1")
-    site.limits = Limits(drain=60, back=300, settle=10, grace=30, api=90)
+    site.limits = RollLimits(drain=60, back=300, settle=10, grace=30, api=90)
     away = Away(site.world, monkeypatch)
     away.where, away.answers = "PATCH", [(503, "ServiceUnavailable")] * 10_000
     begin = site.world.now
@@ -708,8 +708,8 @@ def test_a_worker_is_no_control_plane_node_by_what_its_kubelet_writes(site: Site
         ClusterNode("w1", {MICROK8S: ""}, ready=True),
     ):
         nodes = [*(ClusterNode(name, {CONTROL: ""}, ready=True) for name in ("c1", "c2")), away]
-        assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 3
-        assert "no pod of etcd is seen" in keeps(nodes[0], nodes, members[2:], ""), (
+        assert [explain_why_kept(node, nodes, members, "") for node in nodes] == [""] * 3
+        assert "no pod of etcd is seen" in explain_why_kept(nodes[0], nodes, members[2:], ""), (
             "its member stands for none of theirs"
         )
 
@@ -717,11 +717,11 @@ def test_a_worker_is_no_control_plane_node_by_what_its_kubelet_writes(site: Site
 @pytest.mark.parametrize("label", [*LABELS, MICROK8S])
 def test_a_single_node_goes_with_its_member_of_etcd_alone(label: str) -> None:
     one = ClusterNode("a", {label: ""}, ready=True)
-    assert keeps(one, [one], [EtcdMember("a", True)], "") == ""
-    assert "no pod of etcd is seen" in keeps(one, [one], [], "") and "no Ready member on a" in keeps(
-        one, [one], [EtcdMember("a", False)], ""
-    )
-    assert shape([one], ["a"]) == (
+    assert explain_why_kept(one, [one], [EtcdMember("a", True)], "") == ""
+    assert "no pod of etcd is seen" in explain_why_kept(
+        one, [one], [], ""
+    ) and "no Ready member on a" in explain_why_kept(one, [one], [EtcdMember("a", False)], "")
+    assert describe_shape([one], ["a"]) == (
         "single-node cluster: a is its only node. While it is reset there is no API server, and no pod runs.",
     )
 
@@ -733,20 +733,23 @@ def test_where_roles_are_split_members_are_wanted_on_the_nodes_of_etcd_alone() -
         for name, labels in (("c1", control), ("c2", control), ("e1", etcd), ("e2", both))
     ]
     members = [EtcdMember("e1", True), EtcdMember("e2", True)]
-    assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 4
-    assert all("no Ready member on e2" in keeps(node, nodes, members[:1], "") for node in nodes), "its pod is gone"
-    assert all(
-        "no Ready member on e1" in keeps(node, nodes, [EtcdMember("e1", False), members[1]], "") for node in nodes
+    assert [explain_why_kept(node, nodes, members, "") for node in nodes] == [""] * 4
+    assert all("no Ready member on e2" in explain_why_kept(node, nodes, members[:1], "") for node in nodes), (
+        "its pod is gone"
     )
-    assert "no Ready member on c2" in keeps(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), (
+    assert all(
+        "no Ready member on e1" in explain_why_kept(node, nodes, [EtcdMember("e1", False), members[1]], "")
+        for node in nodes
+    )
+    assert "no Ready member on c2" in explain_why_kept(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), (
         "no role tells that it has none"
     )
 
 
 def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
     one = ClusterNode("c1", {CONTROL: ""}, ready=True)
-    assert "right to list pods" in keeps(one, (one,), (), "pods is forbidden")
-    assert keeps(ClusterNode("w1", ready=True), (one,), (), "pods is forbidden") == ""
+    assert "right to list pods" in explain_why_kept(one, (one,), (), "pods is forbidden")
+    assert explain_why_kept(ClusterNode("w1", ready=True), (one,), (), "pods is forbidden") == ""
 
 
 @pytest.mark.parametrize(
@@ -759,9 +762,11 @@ def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
 )
 def test_a_cluster_without_a_control_plane_node_to_spare_is_named_for_what_it_is(nodes: typing.Any, words: str) -> None:
     every = [ClusterNode(name, {CONTROL: ""} if control else {}, ready=True) for name, control in nodes]
-    (told,) = shape(every, ["a"])
+    (told,) = describe_shape(every, ["a"])
     assert words in told
-    assert shape([*every, ClusterNode("w", ready=True), ClusterNode("x", {CONTROL: ""}, ready=True)], ["w"]) == ()
+    assert (
+        describe_shape([*every, ClusterNode("w", ready=True), ClusterNode("x", {CONTROL: ""}, ready=True)], ["w"]) == ()
+    )
 
 
 def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) -> None:
@@ -790,7 +795,7 @@ def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) 
 
 
 def test_a_wave_of_two_is_one_where_another_node_has_gone_since(site: Site) -> None:
-    world, site.limits = site.world, Limits(drain=60, back=300, settle=10, grace=0)
+    world, site.limits = site.world, RollLimits(drain=60, back=300, settle=10, grace=0)
     only(site, "worker-1", "worker-2")
     roller = site.roller()
     planned = roller.plan(NODES, TWO)
@@ -804,9 +809,11 @@ def test_a_wave_of_two_is_one_where_another_node_has_gone_since(site: Site) -> N
 def test_a_pool_that_reboots_two_control_plane_nodes_at_once_is_not_let_go() -> None:
     pool = MachinePool("master", LabelSelector({CONTROL: ""}), max_unavailable="2")
     one = ClusterNode("c1", {CONTROL: ""}, ready=True, boot_id="b")
-    found = _too_many(NodeStep("c1", "reboot", pool="master"), one, PlanCluster(nodes=(one,), machine_pools=(pool,)))
+    found = _explain_too_many(
+        NodeStep("c1", "reboot", pool="master"), one, PlanCluster(nodes=(one,), machine_pools=(pool,))
+    )
     assert "reboots 2 control-plane nodes at once" in found
-    assert _too_many(NodeStep("c1", "reboot"), one, PlanCluster(nodes=(one,), machine_pools=(pool,))) == ""
+    assert _explain_too_many(NodeStep("c1", "reboot"), one, PlanCluster(nodes=(one,), machine_pools=(pool,))) == ""
 
 
 # Health checks that would remediate a node that is away

@@ -22,8 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs i
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
     Task,
-    most_seconds_of_a_pair,
-    seconds_of_wider,
+    compute_most_seconds_of_a_pair,
+    compute_seconds_of_wider,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
 
@@ -145,7 +145,7 @@ def test_a_pair_takes_no_longer_than_the_plan_counts(
 ) -> None:
     clock = Clock()
     result = measure(Client(clock, ping, write))
-    assert clock.now <= most_seconds_of_a_pair(FABRIC) + SETTLE
+    assert clock.now <= compute_most_seconds_of_a_pair(FABRIC) + SETTLE
     assert (result.ping_failure or "", result.failure) == kinds
     assert result.average_gbps is None
 
@@ -166,7 +166,7 @@ def test_an_api_server_that_is_away_costs_the_pair_none_of_its_time() -> None:
 def test_a_second_measurement_takes_no_longer_than_the_plan_counts(write: CommandResult, kind: str) -> None:
     clock = Clock()
     found = measure_once_more(Client(clock, PINGS, write)).wider
-    assert clock.now <= seconds_of_wider(FABRIC)[1] + SETTLE
+    assert clock.now <= compute_seconds_of_wider(FABRIC)[1] + SETTLE
     assert found is not None and found.average_gbps is None and found.why.startswith(kind)
 
 

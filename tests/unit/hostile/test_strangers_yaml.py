@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
@@ -183,6 +183,6 @@ def test_a_tag_is_refused_by_its_line_and_one_that_changes_nothing_is_taken() ->
 )
 def test_a_name_that_is_none_is_refused_by_its_document(text: str, seen: str) -> None:
     documents = read_documents(text, MOST_FILE)
-    (finding,) = lint(typing.cast(typing.Any, jobs_of(documents)), documents)
+    (finding,) = lint(typing.cast(typing.Any, list_jobs(documents)), documents)
     assert (finding.check, finding.status) == ("job.read", "unknown")
     assert seen in finding.why and len(str(finding)) < 1000

@@ -28,8 +28,8 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects
 
 pytestmark = pytest.mark.processes
 
@@ -369,18 +369,18 @@ def test_words_of_a_node_that_ansible_shows_drive_no_terminal() -> None:
         "module_stdout": evil,
         "module_stderr": evil + "\nb",
     }
-    shown = without_effects(answer)
+    shown = remove_effects(answer)
     assert "\x1b" not in repr_of(shown) and "\u202e" not in repr_of(shown) and shown["module_stderr"].endswith("\nb")
-    assert without_effects({"msg": "a\nb", "hcas": [evil]}) == {"msg": "a\nb", "hcas": [evil]}
+    assert remove_effects({"msg": "a\nb", "hcas": [evil]}) == {"msg": "a\nb", "hcas": [evil]}
 
 
 def test_so_do_its_traceback_and_its_difference() -> None:
     evil = "\x1b[2J\x1b[1;1Hlinerate.rdma: GREEN \u202e\x9b31m"
     keys = ("before", "after", "prepared", "before_header", "after_header")
-    shown = without_effects({"exception": f"a\n{evil}", "diff": [dict.fromkeys(keys, evil)]})
+    shown = remove_effects({"exception": f"a\n{evil}", "diff": [dict.fromkeys(keys, evil)]})
     texts = [shown["exception"], *(shown["diff"][0][key] for key in keys)]
     assert not any(sign in text for text in texts for sign in "\x1b\u202e\x9b") and shown["exception"].startswith("a\n")
-    assert without_effects({"diff": {"before": "a\n", "after": "b\n"}}) == {"diff": {"before": "a\n", "after": "b\n"}}
+    assert remove_effects({"diff": {"before": "a\n", "after": "b\n"}}) == {"diff": {"before": "a\n", "after": "b\n"}}
 
 
 def repr_of(shown: typing.Mapping[str, typing.Any]) -> str:
@@ -453,7 +453,7 @@ def test_what_runs_on_nodes_is_marked_and_sets_no_variable(path: pathlib.Path) -
             action = importlib.import_module(
                 f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}"
             ).ActionModule
-            assert name == "linerate.rdma.on_node" or issubclass(action, (Observer, ControllerAction)), (
+            assert name == "linerate.rdma.on_node" or issubclass(action, (ObserverAction, ControllerAction)), (
                 f"{task['name']}: {name} does not mark a lost connection"
             )
 
@@ -466,7 +466,7 @@ def test_an_answer_of_a_node_sets_no_variable_and_adds_no_host(tmp_path: pathlib
         "ansible_stats": {},
     }
     answer = {"changed": True, "stdout": "", "state": "absent", "add_group": "x"}
-    assert without_effects({**answer, **powers}) == {"changed": True, "stdout": "", "state": "absent"}
+    assert remove_effects({**answer, **powers}) == {"changed": True, "stdout": "", "state": "absent"}
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "hostile.py").write_text(
         f"#!/usr/bin/python\nimport json\nprint(json.dumps({ {**answer, **powers}!r}))\n"

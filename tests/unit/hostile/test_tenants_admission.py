@@ -20,11 +20,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job import EN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured
-from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import render_memlock_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._render.network import namespace, render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import render, render_namespace
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
@@ -64,8 +64,8 @@ def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
     assert pod(fabric, intent().cluster, "a")["metadata"]["namespace"] == "linerate-measure"
     cluster = parse_intent([FABRIC], None, {"host": {"memlock": {"by": "containerd", "limit_gib": 1}}}).cluster
     assert cluster.host.memlock is not None
-    assert memlock_pod(fabric, cluster, "a", cluster.host.memlock)["metadata"]["namespace"] == "linerate-measure"
-    assert {item["metadata"].get("namespace") for item in objects(["linerate-measure"], True)} == {
+    assert render_memlock_pod(fabric, cluster, "a", cluster.host.memlock)["metadata"]["namespace"] == "linerate-measure"
+    assert {item["metadata"].get("namespace") for item in render_objects(["linerate-measure"], True)} == {
         None,
         "linerate-measure",
     }
@@ -99,17 +99,17 @@ def there(**labels: str) -> Resource:
 
 def test_the_label_that_an_earlier_release_gave_is_taken_back_once_and_said_to_be_a_change() -> None:
     before = there(**MANAGED_BY, **{ENFORCE: "privileged"})
-    assert applied(before, namespace("test"), check_mode=True) == ("changed", before)
-    action, after = applied(before, namespace("test"))
+    assert applied(before, render_namespace("test"), check_mode=True) == ("changed", before)
+    action, after = applied(before, render_namespace("test"))
     assert (action, after["metadata"]["labels"]) == ("changed", MANAGED_BY)
-    again, _after = applied(after, namespace("test"))
+    again, _after = applied(after, render_namespace("test"))
     assert again == "unchanged"
 
 
 def test_a_namespace_of_somebody_else_keeps_its_level_whatever_the_intent_says() -> None:
     said = intent({"pod_security": LEVEL})
     before = there(**{ENFORCE: "baseline"})
-    assert applied(before, namespace("test", said.fabrics)) == ("unchanged", before)
+    assert applied(before, render_namespace("test", said.fabrics)) == ("unchanged", before)
 
 
 @pytest.mark.parametrize(

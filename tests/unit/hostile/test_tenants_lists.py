@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, values_outside_strings
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, count_values_outside_strings
 from ansible_collections.linerate.rdma.plugins.module_utils._run import drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain, NodeFailed
 
@@ -365,4 +365,4 @@ def test_commas_in_a_string_of_one_node_take_no_other_node_out_of_a_list(monkeyp
     ],
 )
 def test_values_are_counted_outside_of_strings(text: bytes, values: int) -> None:
-    assert values_outside_strings(text) == values
+    assert count_values_outside_strings(text) == values

@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import look_into
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, held_parts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.observe.test_namespaces import Node
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, guid
 
@@ -78,7 +78,7 @@ def test_a_folder_on_sys_of_a_container_is_not_opened(
         ends.write(b"p0\n")
         container = contain(f"mount --bind {forged.root} /sys")
         assert os.listdir(f"{container.namespace[:-7]}/root/sys/class/infiniband") == ["mlx5_9"]
-        assert held_parts(["/sys"], str(container.proc)) == HeldByPods({})
+        assert read_held_parts(["/sys"], str(container.proc)) == HeldByPods({})
         assert ends.read(8) == b"p0\n"
 
 

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
     Listing,
     Resource,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, accounts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, list_accounts
 
 
 class Api:
@@ -125,7 +125,7 @@ def test_where_rights_are_not_known_it_is_said() -> None:
 def test_the_account_of_a_deployment() -> None:
     assert account_of(kueue("a")) == "a/kueue-controller-manager"
     assert [account_of(kueue("a", "")), account_of(kueue("a", "", serviceAccount="old"))] == ["a/default", "a/old"]
-    assert accounts_of(binding(("a", "b"), ("c", "d"))) == {"a/b", "c/d"}
+    assert list_accounts(binding(("a", "b"), ("c", "d"))) == {"a/b", "c/d"}
 
 
 def workload(kind: str, namespace: str, name: str, **container: typing.Any) -> Resource:

@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.lookup import failure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import helm
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause, _unforeseen
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK, ROOT, tasks
 
 YAML = sorted({*ROOT.glob("roles/**/*.yml"), *ROOT.glob("playbooks/**/*.yml")})
@@ -36,8 +36,8 @@ PLUGINS = "ansible_collections.linerate.rdma.plugins"
 #: plugins of another collection, through the doors of ours
 RAISING = {
     "filter/kinds.py": """
-from PLUGINS.plugin_utils._unforeseen import guarded_filter
-@guarded_filter
+from PLUGINS.plugin_utils._unforeseen import guard_filter
+@guard_filter
 def broken(value):
     return {}[value]
 class FilterModule:
@@ -46,9 +46,9 @@ class FilterModule:
 """,
     "lookup/broken.py": """
 from ansible.plugins.lookup import LookupBase
-from PLUGINS.plugin_utils._unforeseen import guarded_lookup
+from PLUGINS.plugin_utils._unforeseen import guard_lookup
 class LookupModule(LookupBase):
-    @guarded_lookup
+    @guard_lookup
     def run(self, terms, variables=None, **options):
         return [{}[term] for term in terms]
 """,
@@ -60,8 +60,8 @@ class ActionModule(ControllerAction):
         return {}[options["text"]]
 """,
     "action/observer.py": """
-from PLUGINS.plugin_utils._observer import Observer
-class ActionModule(Observer):
+from PLUGINS.plugin_utils._observer import ObserverAction
+class ActionModule(ObserverAction):
     def kinds(self, given):
         return {}[given["text"]]
 """,
@@ -233,11 +233,11 @@ def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.Mo
 
 
 def test_a_filter_keeps_what_it_says_on_purpose() -> None:
-    @guarded_filter
+    @guard_filter
     def refusing(_value: typing.Any) -> None:
         raise RdmaError("no fabric is named 'x'", "Name one")
 
-    @guarded_filter
+    @guard_filter
     def passing(_value: typing.Any) -> None:
         raise AnsibleError("of Ansible")
 
@@ -257,7 +257,7 @@ def test_of_a_file_the_words_of_the_system_are_kept() -> None:
 
 def test_a_refused_option_has_no_traceback_that_is_not_marked() -> None:
     class Refusing:
-        @_unforeseen.guarded_action
+        @_unforeseen.guard_action
         def run(self) -> None:
             raise AnsibleActionFail("evil", result={"list": ["evil"]})
 

@@ -14,7 +14,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Login
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, ArchiveLogin
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
@@ -71,7 +71,7 @@ def refused(talk: Talk) -> tuple[ArchiveError, float]:
     with serving(talk) as place:
         began = time.monotonic()
         with pytest.raises(ArchiveError) as told:
-            _archive._request(place, "PUT", place.base, Login(), "", PATIENCE, b"x")
+            _archive._request(place, "PUT", place.base, ArchiveLogin(), "", PATIENCE, b"x")
         return told.value, time.monotonic() - began
 
 
@@ -158,7 +158,9 @@ def send_to(tmp_path: pathlib.Path, talk: Talk, in_all: float) -> tuple[ArchiveE
     with serving(count, "in/") as place:
         began = time.monotonic()
         with pytest.raises(ArchiveError) as told:
-            _archive.send(str(tmp_path), RUN, place, Login(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, in_all))
+            _archive.send(
+                str(tmp_path), RUN, place, ArchiveLogin(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, in_all)
+            )
         return told.value, len(asked), time.monotonic() - began
 
 
@@ -186,7 +188,9 @@ def test_a_server_that_is_busy_once_gets_the_archive(tmp_path: pathlib.Path) -> 
         next(answers)(connection, end)
 
     with serving(talk, "in/") as place:
-        sent = _archive.send(str(tmp_path), RUN, place, Login(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, 20.0))
+        sent = _archive.send(
+            str(tmp_path), RUN, place, ArchiveLogin(), "", 1, PATIENCE, _archive.Attempts(3, 0.01, 20.0)
+        )
     assert sent.sum_place and next(answers, None) is None
 
 
@@ -210,11 +214,11 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(_archive, "open_url", take)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     step = 0.1
-    _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, 13.0, 13.0), False)
+    _archive._exchange(place, "PUT", place.base, ArchiveLogin(), "", 1.0, _archive._Body(content, 13.0, 13.0), False)
     assert sum(pieces) == len(content) and now[0] > 1.0
     step = 1.0
     with pytest.raises(ArchiveError, match="has not taken it within") as told:
         _archive._exchange(
-            place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False
+            place, "PUT", place.base, ArchiveLogin(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False
         )
     assert not told.value.again and "KiB/s" in told.value.remedy

@@ -39,7 +39,7 @@ class Wire:
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n", "'\n"])
 def test_a_newline_in_a_word_is_no_second_command(ends: str, tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "mark"
-    pipe = Pipe(*commands.shell())
+    pipe = Pipe(*commands.render_shell())
     shell = Shell(typing.cast(Channels, pipe), time.monotonic)
     shell.wait(30)
     try:

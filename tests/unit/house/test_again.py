@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _again
-from ansible_collections.linerate.rdma.plugins.module_utils._check import again, frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check import frame, rejudge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -63,7 +63,7 @@ def start_of(fabrics: typing.Any, **changes: typing.Any) -> RunStart:
 Told = dict[str, typing.Any]
 
 
-def evidence(told: Told) -> again.Evidence:
+def evidence(told: Told) -> rejudge.Evidence:
     def facts(stage: str) -> tuple[typing.Any, tuple[FactCount, ...]]:
         if stage == "validate":
             return {"nodes": ["worker-1"]}, ()
@@ -100,14 +100,14 @@ def test_the_same_wishes_give_the_same_records(
 ) -> None:
     start, wishes = start_of(fabrics(), check_mode=check_mode), frame.RawIntent(fabrics(), waivers)
     records = lived(start, told, wishes, broken, ["policy storage was created"])
-    assert again.judge_again(start, records, wishes, evidence(told)) == records
+    assert rejudge.judge_again(start, records, wishes, evidence(told)) == records
 
 
 def test_a_wrong_intent_gives_the_same_records(fabrics: typing.Any) -> None:
     for wrong in (fabrics(resource_name="mlx-compute"), fabrics(virtual_functions="8"), "compute"):
         start, wishes = start_of(wrong), frame.RawIntent(wrong)
         records = lived(start, {}, wishes)
-        assert again.judge_again(start, records, wishes, evidence({})) == records
+        assert rejudge.judge_again(start, records, wishes, evidence({})) == records
 
 
 def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any) -> None:
@@ -118,7 +118,7 @@ def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any)
         "fabric",
         "fabric",
     )
-    judged = again.judge_again(
+    judged = rejudge.judge_again(
         start,
         records,
         frame.RawIntent(fabrics(), [WAIVER, {"check": "network.*", "reason": "I want green"}]),
@@ -139,17 +139,17 @@ def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any)
 def test_without_its_waiver_a_gate_closes_and_what_was_seen_behind_it_is_still_judged(fabrics: typing.Any) -> None:
     start = start_of(fabrics())
     records = lived(start, {"fabric": FAILS}, frame.RawIntent(fabrics(), [WAIVER]))
-    judged = again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({"fabric": FAILS}))
+    judged = rejudge.judge_again(start, records, frame.RawIntent(fabrics()), evidence({"fabric": FAILS}))
     assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "open", "open"]
 
 
 def test_a_wrong_intent_is_refused_before_a_check_gets_it(fabrics: typing.Any) -> None:
     start = start_of(fabrics())
     records = lived(start, {}, frame.RawIntent(fabrics()))
-    judged = again.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
+    judged = rejudge.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
     assert [judged[stage].closed_by for stage in STAGES] == [None, *["validate"] * 4]
     del records["validate"]
-    judged = again.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
+    judged = rejudge.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
     assert judged["discover"].judged[0].finding.check.startswith("validate.")
 
 
@@ -158,7 +158,7 @@ def test_what_is_missing_stays_missing_and_another_run_is_none(fabrics: typing.A
     records = lived(start, {}, frame.RawIntent(fabrics()))
     del records["discover"]
     records["network"] = dataclasses.replace(records["network"], run="run-0")
-    assert set(again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({}))) == {
+    assert set(rejudge.judge_again(start, records, frame.RawIntent(fabrics()), evidence({}))) == {
         "validate",
         "fabric",
         "host",
@@ -174,7 +174,7 @@ def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> Non
             raise RdmaError("facts/hcas/worker-1.json can't be read")
         return evidence({})(stage)[0], (FactCount("hcas", 0, 1),) if stage == "network" else (FactCount("hcas", 1, 0),)
 
-    judged = again.judge_again(start, records, frame.RawIntent(fabrics()), torn)
+    judged = rejudge.judge_again(start, records, frame.RawIntent(fabrics()), torn)
     assert "worker-1.json can't be read" in judged["fabric"].judged[0].finding.measured
     assert "hcas of the cluster is not in the folder any more" in judged["network"].judged[0].finding.measured
     assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "closed", "open"]
@@ -203,12 +203,12 @@ def test_fewer_facts_than_the_run_was_judged_by_are_never_better(
     start, wishes = start_of(fabrics()), frame.RawIntent(fabrics())
     context = frame.StageContext("platform", start.run, start.started, start.started, False, {})
     red = frame.judge_stage(context, wishes, FAILS, (), before)
-    record = again.judge_again(start, {"platform": red}, wishes, lambda stage: (FINE, now))["platform"]
+    record = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FINE, now))["platform"]
     assert (record.gate, record.error is not None) == (("closed", True) if fewer else ("open", False))
     if fewer:
         assert f"of {before[0].kind} " in record.judged[0].finding.measured
         # what closes the gate by itself says more
-        kept = again.judge_again(start, {"platform": red}, wishes, lambda stage: (FAILS, now))["platform"]
+        kept = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FAILS, now))["platform"]
         assert kept.error is None and kept.judged[0].finding.check == "fabric.one_master"
 
 
@@ -219,7 +219,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
-    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert (answer["verdict"], answer["success"], answer["report_dir"]) == (
         "NOT GREEN",
         False,
@@ -230,15 +230,15 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     (told,) = answer["stages"]
     assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
-    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
         {},
         {},
     )
     with pytest.raises(FileError, match="the folder of the run itself"):
-        _again.again(str(tmp_path), str(tmp_path), {}, "2.19.4")
+        _again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
     with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
-        _again.again(str(tmp_path / "nowhere"), "", {}, "2.19.4")
+        _again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
 
 
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:
@@ -246,7 +246,7 @@ def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record
     old = dataclasses.replace(
         Record("discover", start.run, now(), now(), False, "open", ()), **{"intent": {}, **changes}
     )
-    return again.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))[
+    return rejudge.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))[
         "discover"
     ]
 

@@ -6,6 +6,7 @@ only users notice."""
 from __future__ import annotations
 
 import ast
+import collections
 import importlib
 import pathlib
 import re
@@ -293,3 +294,27 @@ def check_options(options: dict[str, typing.Any], path: str) -> None:
         assert option.get("type"), f"{where} has no type"
         assert option["type"] != "list" or option.get("elements"), f"{where} does not say of what"
         check_options(option.get("options", {}), where)
+
+
+def constants(path: pathlib.Path) -> typing.Iterator[str]:
+    """Each assignment of a name that a file makes where it stands alone, outside of conditions."""
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets: list[ast.expr] = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        for target in targets:
+            yield from (
+                item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            )
+
+
+def test_no_file_gives_a_constant_two_values() -> None:
+    """The second value would count where the first one is meant, and no linter says so."""
+    twice = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("plugins", "dev", "lab")
+        for path in (ROOT / folder).rglob("*.py")
+        for name, count in collections.Counter(constants(path)).items()
+        if count > 1
+    }
+    assert twice == set()

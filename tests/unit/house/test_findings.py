@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.explained import EXPLAINED
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, PAGES, address_of, page_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, PAGES, address_of, name_page
 from ansible_collections.linerate.rdma.plugins.module_utils._model.explanation import Explanation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.version import DOCUMENTATION
 from dev import findings
@@ -89,7 +89,7 @@ def texts(item: Explanation) -> tuple[str, ...]:
 
 def test_each_finding_is_explained_once() -> None:
     assert TEARDOWN
-    assert set(EXPLAINED) == {page_of(check) for check in CHECKS} | TEARDOWN
+    assert set(EXPLAINED) == {name_page(check) for check in CHECKS} | TEARDOWN
     homes: dict[str, list[str]] = {}
     for path in (ROOT / "plugins/module_utils/_check").rglob("explained*.py"):
         for name in re.findall(

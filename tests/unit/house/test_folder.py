@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     shared,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import changes_of, facts_of, ground_of, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import list_changes, read_facts, read_ground, unseen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
@@ -154,7 +154,7 @@ def test_sources_are_those_of_the_stages() -> None:
 @pytest.mark.parametrize("stage", FACTS)
 def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage: str) -> None:
     expected = fill(folder, stage)
-    data, counts = facts_of(folder, stage)
+    data, counts = read_facts(folder, stage)
     assert to_data(data) == to_data(expected)
     assert load(FACTS[stage], data, stage)
     assert all(count.missing == 0 and count.seen for count in counts)
@@ -170,13 +170,13 @@ def test_a_list_of_several_facts_needs_each_of_them(folder: FactFolder) -> None:
     assert isinstance(source, Joined) and source.whole
     fill(folder, "teardown")
     folder.write(source.kinds[1], value={})
-    data, _counts = facts_of(folder, "teardown")
+    data, _counts = read_facts(folder, "teardown")
     assert "removed" not in data and "stays" in data
 
 
 @pytest.mark.parametrize("stage", FACTS)
 def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder, stage: str) -> None:
-    data, counts = facts_of(folder, stage)
+    data, counts = read_facts(folder, stage)
     assert load(FACTS[stage], data, stage)
     assert all(count.seen == 0 and count.missing for count in counts)
     for field, source in SOURCES[stage].items():
@@ -196,42 +196,42 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
 )
 def test_no_stage_passes_on_an_empty_folder(folder: FactFolder, stage: str) -> None:
     facts, check = TABLE[stage]
-    findings = check(world.intent(), load(facts, facts_of(folder, stage)[0], stage))
+    findings = check(world.intent(), load(facts, read_facts(folder, stage)[0], stage))
     assert any(finding.status in ("fail", "unknown") for finding in findings)
 
 
 def test_facts_that_are_not_needed_are_not_read(folder: FactFolder) -> None:
     pathlib.Path(folder.path("hcas", "worker-1")).parent.mkdir(parents=True)
-    data, counts = facts_of(folder, "fabric", ["subnets"])
+    data, counts = read_facts(folder, "fabric", ["subnets"])
     assert set(data) == {"subnets"} and [count.kind for count in counts] == ["subnets"]
 
 
 def test_counts_say_how_many_nodes_are_missing(folder: FactFolder) -> None:
     folder.write("hcas", "worker-1", {"hcas": []})
     folder.write("hcas", "worker-2", error="unreachable")
-    assert facts_of(folder, "discover")[1] == (FactCount("hcas", 1, 1), FactCount("clock", 0, 2))
+    assert read_facts(folder, "discover")[1] == (FactCount("hcas", 1, 1), FactCount("clock", 0, 2))
 
 
 def test_node_that_is_in_no_inventory_is_not_counted(folder: FactFolder) -> None:
     folder.write("hcas", "spare", {"hcas": []})
-    assert set(facts_of(folder, "discover")[0]["nodes"]) == set(NODES)
+    assert set(read_facts(folder, "discover")[0]["nodes"]) == set(NODES)
 
 
 def test_topologies_of_nodes_that_were_not_chosen(folder: FactFolder) -> None:
     """They count as seen, with nothing: only where nobody chose was nobody asked."""
     folder.write("vantage_points", value={"worker-1": [{"device": "mlx5_0", "port": 1}]})
     folder.write("topologies", "worker-1", to_data(world.seen_topologies()))
-    data, counts = facts_of(folder, "fabric", ["topologies"])
+    data, counts = read_facts(folder, "fabric", ["topologies"])
     assert data["topologies"]["worker-2"] == {"value": [], "error": None}
     assert len(data["topologies"]["worker-1"]["value"]) == 2 and counts == (FactCount("topologies", 2, 0),)
     os.unlink(folder.path("topologies", "worker-1"))
-    assert "no fact topologies" in facts_of(folder, "fabric", ["topologies"])[0]["topologies"]["worker-1"]["error"]
+    assert "no fact topologies" in read_facts(folder, "fabric", ["topologies"])[0]["topologies"]["worker-1"]["error"]
 
 
 def test_key_that_a_fact_lacks_is_an_error_about_the_node(folder: FactFolder) -> None:
     folder.write("containerd", "worker-1", {"state": "absent"})
     folder.write("containerd", "worker-2", ["limit"])
-    found = facts_of(folder, "host", ["runtimes"])[0]["runtimes"]
+    found = read_facts(folder, "host", ["runtimes"])[0]["runtimes"]
     assert found == {node: {"value": None, "error": "the fact containerd has no 'limit'"} for node in NODES}
 
 
@@ -239,13 +239,13 @@ def test_key_that_a_fact_lacks_is_an_error_about_the_node(folder: FactFolder) ->
 def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str) -> None:
     path = folder.write(kind, value=["no mapping"])
     with pytest.raises(FileError, match="its value is no mapping") as caught:
-        facts_of(folder, stage)
+        read_facts(folder, stage)
     assert path in str(caught.value)
 
 
 def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
     with pytest.raises(FileError, match="has not looked at the HCAs of any node"):
-        ground_of(folder)
+        read_ground(folder)
 
 
 def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder: FactFolder) -> None:
@@ -257,11 +257,11 @@ def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
     folder.write("hcas", "worker-1", to_data(world.node(1)))
     folder.write("hcas", "worker-2", error="unreachable")
     folder.write("subnets", "worker-2", to_data(world.subnets()))
-    ground = ground_of(folder)
+    ground = read_ground(folder)
     assert (dict(ground.hcas), dict(ground.subnets)) == ({"worker-1": world.node(1)}, {"worker-2": world.subnets()})
     folder.write("hcas", "worker-1", {"hca": []})
     # what can't be read of one node is its error, and never what it showed
-    assert dict(ground_of(folder).hcas) == {}
+    assert dict(read_ground(folder).hcas) == {}
 
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
@@ -321,10 +321,10 @@ def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(
         for name in names:
             folder.write("neighbours", name, error="unreachable: it is not asked again in this run")
         assert "neighbours" not in unseen(folder, "bandwidth", intent)
-        data, counts = facts_of(folder, "bandwidth", ["neighbours"])
+        data, counts = read_facts(folder, "bandwidth", ["neighbours"])
         assert set(data["neighbours"]) == set(names) and counts == (FactCount("neighbours", 0, nodes),)
     else:
-        assert facts_of(folder, "bandwidth", ["neighbours"]) == ({"neighbours": {}}, ())
+        assert read_facts(folder, "bandwidth", ["neighbours"]) == ({"neighbours": {}}, ())
 
 
 def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> None:
@@ -341,8 +341,8 @@ def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> N
     folder.write("containerd", "worker-3", {"limit": "8", "changes": 5})
     folder.write("containerd", "worker-4", {"limit": "8", "changes": [{"a": 1}]})
     folder.write("cluster_policy", value={"changes": ["ClusterPolicy gpu", "ClusterPolicy gpu"]})
-    assert changes_of(folder, "host") == ["drop-in of containerd on worker-1", "ClusterPolicy gpu"]
-    assert changes_of(folder, "discover") == changes_of(folder, "bandwidth") == []
+    assert list_changes(folder, "host") == ["drop-in of containerd on worker-1", "ClusterPolicy gpu"]
+    assert list_changes(folder, "discover") == list_changes(folder, "bandwidth") == []
 
 
 @pytest.mark.parametrize(
@@ -361,4 +361,4 @@ def test_changes_of_a_plan_that_was_refused(
     folder = begun(tmp_path, check_mode)
     folder.write("disruption", value={"allowed": allowed, "lines": ["worker-1 is drained"], "plan": None})
     folder.write("applied", value={"applied": [], "changes": ["created Namespace test"]})
-    assert changes_of(folder, "network") == changes
+    assert list_changes(folder, "network") == changes

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -96,4 +96,4 @@ def test_check_mode_has_the_plan(judge: Judge) -> None:
 
 def test_its_keys_are_those_of_a_whole_run(judge: Judge, tmp_path: pathlib.Path) -> None:
     alone = judge(FINE)
-    assert set(again(str(tmp_path), "", {}, "2.19.0")["stats"]) == set(alone)
+    assert set(rejudge_run(str(tmp_path), "", {}, "2.19.0")["stats"]) == set(alone)

@@ -12,7 +12,7 @@ from ansible.errors import AnsibleLookupError
 
 from ansible_collections.linerate.rdma.plugins.lookup.invocation import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import explain_refusal
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import r
 )
 @pytest.mark.parametrize("skip", [[], ["host"], ["never"], ["untagged"], ["molecule-notest", "notest"]])
 def test_a_run_of_stages_is_fine(tags: list[str], skip: list[str]) -> None:
-    assert bool(refusal(tags, skip, None)) == (tags == skip != [])
+    assert bool(explain_refusal(tags, skip, None)) == (tags == skip != [])
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_run_of_stages_is_fine(tags: list[str], skip: list[str]) -> None:
 def test_what_would_end_with_0_and_prove_nothing(
     tags: list[str], skip: list[str], task: typing.Optional[str], said: str
 ) -> None:
-    text = refusal(tags, skip, task)
+    text = explain_refusal(tags, skip, task)
     assert said in text and all(stage in text for stage in STAGES)
 
 

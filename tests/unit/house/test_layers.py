@@ -32,7 +32,7 @@ ALLOWED = {
 # of _check: what stages share. Each other folder or file there is a stage, and stages don't import each other
 SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
 # the table of the stages, and the frame that calls them
-ABOVE_STAGES = {"stages", "frame", "sources", "again", "resume", "explained"}
+ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
 # teardown undoes what network did
 ACROSS = {
@@ -220,7 +220,7 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ),
         ("_plan", "import os", "_plan is pure"),
         ("_report", "from .._plan.observed import Observed", "may import ['_check', '_model', '_parse'] of ours"),
-        ("_run", "from .._folder import facts_of", "_run may import"),
+        ("_run", "from .._folder import read_facts", "_run may import"),
         ("_render", "import subprocess", "_render is pure"),
         ("_check", "def f():\n    import os", "_check is pure"),
         ("_observe", "from ansible.module_utils.basic import AnsibleModule", "know Ansible"),
@@ -262,7 +262,7 @@ def test_the_test_sees_a_violation(
     ("folder", "line"),
     [
         ("_check/network/lint", "from ...._model.findings import ok"),
-        ("_check/network/lint", "from ...fleet import places"),
+        ("_check/network/lint", "from ...fleet import hca_locations"),
         ("_check/network/lint", "from ..wait.state import Target"),
         ("_check/network", "from ..controllers.sriov_operator import matches"),
         ("_parse/job", "from ..kubernetes.resource import Resource"),

@@ -20,10 +20,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import (
     Record,
-    counts,
+    count_findings,
     describe,
+    make_record_data,
     outcome,
-    record_data,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import records as records_module
@@ -58,7 +58,7 @@ def make_record(**changes: typing.Any) -> Record:
 
 def file_of(record: typing.Optional[Record] = None, **head: typing.Any) -> str:
     """The text of a record's file; keywords change its head."""
-    data = record_data(record or make_record())
+    data = make_record_data(record or make_record())
     judged = data.pop("judged")
     return "".join(json.dumps(line) + "\n" for line in ({**data, "findings": len(judged), **head}, *judged))
 
@@ -214,7 +214,7 @@ def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:
 
 def test_counts_and_words() -> None:
     record = make_record()
-    assert counts(record.judged) == {"pass": 1, "fail": 0, "unknown": 0, "skipped": 0, "warn": 0, "waived": 1}
+    assert count_findings(record.judged) == {"pass": 1, "fail": 0, "unknown": 0, "skipped": 0, "warn": 0, "waived": 1}
     lines = describe(record)
     assert lines[0] == "platform: 1 pass, 1 waived - passed"
     assert "[waived unknown] platform.bios on worker-1" in lines

@@ -216,14 +216,14 @@ def test_what_was_seen_may_be_as_old_as_the_limit_and_a_minute_of_the_future(sec
 
 
 def test_what_earlier_stages_changed_is_kept() -> None:
-    kept = resume.kept_kinds("network")
+    kept = resume.list_kept_kinds("network")
     assert "operator_namespace" in kept and not {"disruption", "applied"} & kept
-    assert {"disruption", "applied", "roll_prepared"} <= resume.kept_kinds("virtual_functions")
+    assert {"disruption", "applied", "roll_prepared"} <= resume.list_kept_kinds("virtual_functions")
 
 
 def test_facts_of_several_kinds_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sources.SOURCES, "discover", {"joined": sources.Joined(("one", "two"), "applied")})
-    assert {"one", "two"} <= resume.kept_kinds("fabric")
+    assert {"one", "two"} <= resume.list_kept_kinds("fabric")
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -263,21 +263,21 @@ def test_the_first_stage_that_looks_starts_from_nothing(tmp_path: pathlib.Path, 
 def test_what_a_stage_is_judged_by_is_looked_at_again_where_the_run_goes_on() -> None:
     """A cable that was mended is seen when the run goes on at stage fabric, although stage discover was judged by the
     HCAs as well."""
-    assert "clock" in resume.kept_kinds("fabric") and not {
+    assert "clock" in resume.list_kept_kinds("fabric") and not {
         "hcas",
         "subnets",
         "topologies",
         "vantage_points",
         "platform",
-    } & resume.kept_kinds("fabric")
-    assert {"topologies", "vantage_points"} <= resume.kept_kinds("platform") and not {
+    } & resume.list_kept_kinds("fabric")
+    assert {"topologies", "vantage_points"} <= resume.list_kept_kinds("platform") and not {
         "hcas",
         "subnets",
         "platform",
-    } & resume.kept_kinds("platform")
-    assert {"platform", "hcas_after_network"} <= resume.kept_kinds("bandwidth")
-    assert not {"hcas", "subnets", "topologies", "vantage_points"} & resume.kept_kinds("bandwidth")
-    assert resume.kept_kinds("validate") == set() and "controller" in resume.kept_kinds("discover")
+    } & resume.list_kept_kinds("platform")
+    assert {"platform", "hcas_after_network"} <= resume.list_kept_kinds("bandwidth")
+    assert not {"hcas", "subnets", "topologies", "vantage_points"} & resume.list_kept_kinds("bandwidth")
+    assert resume.list_kept_kinds("validate") == set() and "controller" in resume.list_kept_kinds("discover")
 
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "validate"])

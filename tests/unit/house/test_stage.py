@@ -213,10 +213,10 @@ def test_check_mode_waits_for_what_the_changes_would_mend_and_for_nothing_else(
     one = Finding(check, "cluster", status, "", "", "so", "do")
     before = {} if made == stage else {made: record(made, "pending", check_mode=True, changes=("a change",))}
     changes = ("a change",) if made == stage else ()
-    assert frame.record_of(context(stage, check_mode=True, **before), [one], changes=changes).gate == gate
+    assert frame.make_record(context(stage, check_mode=True, **before), [one], changes=changes).gate == gate
     # with what would be mended stands what would not
     other = Finding("network.address_overlap", "pods", "fail", "", "", "so", "do")
-    assert frame.record_of(context(stage, check_mode=True, **before), [one, other], changes=changes).gate == "closed"
+    assert frame.make_record(context(stage, check_mode=True, **before), [one, other], changes=changes).gate == "closed"
 
 
 def test_check_mode_does_not_wait_for_rights(fabrics: typing.Any) -> None:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
@@ -201,7 +201,7 @@ def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> N
     folder, output = on_nodes(tmp_path)
     found = {
         (item.check, item.subject): item
-        for item in check(parse_intent([FABRIC]), load(Facts, facts_of(folder, "teardown")[0], "facts"))
+        for item in check(parse_intent([FABRIC]), load(Facts, read_facts(folder, "teardown")[0], "facts"))
     }
     statuses = {
         name: (found["teardown.drop_in", name].status, found["teardown.kernel_arguments", name].status) for name in LOST

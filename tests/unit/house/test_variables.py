@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.action import variables_lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
     RawIntent,
     StageContext,
-    ground_of,
+    collect_ground,
     may_start,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
@@ -100,16 +100,19 @@ OF_OTHERS = (
 def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "bastion")
     monkeypatch.setattr("getpass.getuser", lambda: "admin")
-    assert _variables.by_whom({}) == _variables.by_whom({"awx_job_id": 7}) == "admin on bastion"
-    assert _variables.by_whom({"awx_user_name": "ada", "awx_job_id": 7, "tower_user_name": "x"}) == "ada (AWX job 7)"
-    assert _variables.by_whom({"tower_user_name": "ada", "tower_job_id": 7}) == "ada (AWX job 7)"
+    assert _variables.describe_installer({}) == _variables.describe_installer({"awx_job_id": 7}) == "admin on bastion"
+    assert (
+        _variables.describe_installer({"awx_user_name": "ada", "awx_job_id": 7, "tower_user_name": "x"})
+        == "ada (AWX job 7)"
+    )
+    assert _variables.describe_installer({"tower_user_name": "ada", "tower_job_id": 7}) == "ada (AWX job 7)"
 
     def unknown() -> str:
         raise KeyError("getpwuid(): uid not found: 1234")
 
     monkeypatch.setattr("getpass.getuser", unknown)
     monkeypatch.setattr("os.getuid", lambda: 1234)
-    assert _variables.by_whom({}) == "user 1234 on bastion"
+    assert _variables.describe_installer({}) == "user 1234 on bastion"
 
 
 def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,10 +126,10 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
         "groups": {"rdma_nodes": list(of_nodes)},
         "hostvars": types.SimpleNamespace(raw_get=of_nodes.get),
     }
-    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, (
-        "what localhost has as well is told once"
-    )
-    assert _variables.misspelt_of_nodes(["gone"], variables) == _variables.misspelt_of_nodes([], {}) == {}
+    assert _variables.find_misspelt_of_nodes(of_nodes, variables) == {
+        "rdma_bmc_adress": "the variables of node worker-2"
+    }, "what localhost has as well is told once"
+    assert _variables.find_misspelt_of_nodes(["gone"], variables) == _variables.find_misspelt_of_nodes([], {}) == {}
     action = object.__new__(variables_lint.ActionModule)
     action._templar = typing.cast(typing.Any, types.SimpleNamespace(template=lambda value: value))
     with pytest.raises(
@@ -140,7 +143,9 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
     monkeypatch.setattr(
         _variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else ""
     )
-    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "host_vars/worker-2.yml, line 3"}
+    assert _variables.find_misspelt_of_nodes(of_nodes, variables) == {
+        "rdma_bmc_adress": "host_vars/worker-2.yml, line 3"
+    }
 
 
 def test_the_file_of_names_is_made_of_the_roles() -> None:
@@ -263,7 +268,7 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
         mistyped={"operators_install": "ture"},
     )
     for stage in ("validate", "fabric"):
-        record = may_start(StageContext(stage, "r", "s", "f", False, {}), RawIntent([]), ground_of(start))
+        record = may_start(StageContext(stage, "r", "s", "f", False, {}), RawIntent([]), collect_ground(start))
         assert record is not None and record.gate == "closed"
         found = {
             judged.finding.subject: judged.finding
@@ -284,9 +289,9 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
             "Correct operators_install.",
         )
     right = RunStart("r", "s", nodes=("worker-1",), variables=("rdma_fabrics", "rdma_mine"))
-    assert may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), ground_of(right)) is None, (
-        "what is only unknown is told later"
-    )
+    assert (
+        may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), collect_ground(right)) is None
+    ), "what is only unknown is told later"
 
 
 class Origin:
@@ -324,7 +329,7 @@ def test_a_variable_is_found_in_file_and_line(monkeypatch: pytest.MonkeyPatch) -
         "operators_instal": typed,
         "rdma_from": read("fabric", 7, "/x.yml"),
     }
-    found = _variables.origins(variables, ("rdma_fabrics", "operators_instal", "rdma_from", "rdma_cluster"))
+    found = _variables.find_origins(variables, ("rdma_fabrics", "operators_instal", "rdma_from", "rdma_cluster"))
     assert found == {
         "rdma_fabrics[0].name": "group_vars/all/rdma.yml, line 3",
         "rdma_fabrics[0].profile": "group_vars/all/rdma.yml, line 4",
@@ -332,14 +337,14 @@ def test_a_variable_is_found_in_file_and_line(monkeypatch: pytest.MonkeyPatch) -
         "rdma_from": "/x.yml, line 7",
     }
     monkeypatch.setattr(_variables, "Origin", None)
-    assert _variables.origins(variables, variables) == {}, "ansible-core before 2.19"
+    assert _variables.find_origins(variables, variables) == {}, "ansible-core before 2.19"
 
 
 def test_a_finding_ends_with_file_and_line_of_what_it_is_about() -> None:
     origins = {"rdma_fabrics[0]": "rdma.yml, line 2", "rdma_fabrics[0].profile": "rdma.yml, line 4"}
     start = RunStart("r", "s", nodes=("worker-1",), origins=origins)
     raw = RawIntent([{"name": "a", "profile": "sriov", "mut": 9}])
-    record = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, ground_of(start))
+    record = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, collect_ground(start))
     assert record is not None
     remedies = {
         judged.finding.subject: judged.finding.remedy

@@ -18,8 +18,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
     Address,
     ArchiveError,
+    ArchiveLogin,
     Folder,
-    Login,
     Place,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -36,7 +36,7 @@ RUN, LATER = "20260102T030405Z-aaaaaa", "20260103T030405Z-bbbbbb"
 NAME = f"rdma-evidence-{RUN}.tar.gz"
 WORD = "5ecret-0123456789"
 PATIENCE = 20.0
-NOBODY = Login()
+NOBODY = ArchiveLogin()
 
 
 @pytest.fixture(autouse=True)
@@ -69,13 +69,13 @@ def at(said: str) -> Place:
 
 
 def sent(
-    report: str, said: str, login: Login = NOBODY, authority: str = "", keep: int = 9, patience: float = PATIENCE
+    report: str, said: str, login: ArchiveLogin = NOBODY, authority: str = "", keep: int = 9, patience: float = PATIENCE
 ) -> Sent:
     return send(report, RUN, at(said), login, authority, keep, patience)
 
 
 def refused(
-    report: str, said: str, login: Login = NOBODY, authority: str = "", patience: float = PATIENCE
+    report: str, said: str, login: ArchiveLogin = NOBODY, authority: str = "", patience: float = PATIENCE
 ) -> ArchiveError:
     with pytest.raises(ArchiveError) as told:
         sent(report, said, login, authority, patience=patience)
@@ -171,7 +171,7 @@ def test_where_an_answer_leads_is_told_without_what_was_sent(
     # this server has no TLS
     monkeypatch.setattr(_archive, "_look_at_login", lambda _place, _login: None)
     server.answers, server.headers = [307], {"Location": said.replace("{}", WORD)}
-    error = refused(report, f"{server.address}/a/", Login(token=WORD))
+    error = refused(report, f"{server.address}/a/", ArchiveLogin(token=WORD))
     assert "HTTP 307" in error.seen and told in error.remedy
 
 
@@ -193,25 +193,25 @@ def test_no_form_of_what_was_sent_is_told(said: str) -> None:
     place = place_of("https://host/a/?X-Amz-Signature=abc%2Fdef1234567")
     assert isinstance(place, Address)
     assert (
-        _archive._without_secrets(f"X: {said} is not known", place, Login("me", "Pa55w/rd+l ng"))
+        _archive._remove_secrets(f"X: {said} is not known", place, ArchiveLogin("me", "Pa55w/rd+l ng"))
         == "X: ... is not known"
     )
     escaped = ("p&amp;ss&quot;w\u00f6rd", 'p&ss\\"w\\u00f6rd', 'p&ss"w\u00f6rd'.encode().hex())
-    assert _archive._without_secrets(" ".join(escaped), place, Login("me", 'p&ss"w\u00f6rd')) == "... ... ..."
+    assert _archive._remove_secrets(" ".join(escaped), place, ArchiveLogin("me", 'p&ss"w\u00f6rd')) == "... ... ..."
     assert (
-        _archive._without_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, Login(token="tok/en+1"))
+        _archive._remove_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, ArchiveLogin(token="tok/en+1"))
         == "..."
     )
     assert (
-        _archive._without_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, Login(token="tok/en+1"))
+        _archive._remove_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, ArchiveLogin(token="tok/en+1"))
         == "X: ..."
     )
 
 
 def test_credentials_go_by_tls_to_whom_is_trusted(report: str, certificates: Certificates) -> None:
     with PutServer(certificates.of()) as server:
-        sent(report, f"{server.address}/", Login(token=WORD), str(certificates.authority))
-        sent(report, f"{server.address}/", Login("me", WORD), str(certificates.authority))
+        sent(report, f"{server.address}/", ArchiveLogin(token=WORD), str(certificates.authority))
+        sent(report, f"{server.address}/", ArchiveLogin("me", WORD), str(certificates.authority))
     assert [request.authorization for request in server.asked[1:3]] == [
         f"Bearer {WORD}",
         "Basic " + base64.b64encode(f"me:{WORD}".encode()).decode(),
@@ -220,24 +220,31 @@ def test_credentials_go_by_tls_to_whom_is_trusted(report: str, certificates: Cer
 
 def test_who_is_not_trusted_is_sent_nothing(report: str, certificates: Certificates) -> None:
     with PutServer(certificates.of()) as server:
-        error = refused(report, f"{server.address}/", Login(token=WORD))
+        error = refused(report, f"{server.address}/", ArchiveLogin(token=WORD))
         assert "not trusted" in error.seen and "rdma_report_archive_ca" in error.remedy and not server.asked
     with PutServer(certificates.of(days=-1)) as server:
         assert (
-            "expired" in refused(report, f"{server.address}/", Login(token=WORD), str(certificates.authority)).seen
+            "expired"
+            in refused(report, f"{server.address}/", ArchiveLogin(token=WORD), str(certificates.authority)).seen
             and not server.asked
         )
 
 
-@pytest.mark.parametrize("login", [Login(token=WORD), Login("me", WORD)])
-def test_credentials_are_not_sent_for_all_to_read(report: str, server: PutServer, login: Login) -> None:
+@pytest.mark.parametrize("login", [ArchiveLogin(token=WORD), ArchiveLogin("me", WORD)])
+def test_credentials_are_not_sent_for_all_to_read(report: str, server: PutServer, login: ArchiveLogin) -> None:
     assert "not encrypted" in refused(report, f"{server.address}/", login).seen and not server.asked
 
 
 @pytest.mark.parametrize(
-    "login", [Login("me", WORD, WORD), Login("me"), Login(password=WORD), Login(token=f"{WORD}\nX: y")]
+    "login",
+    [
+        ArchiveLogin("me", WORD, WORD),
+        ArchiveLogin("me"),
+        ArchiveLogin(password=WORD),
+        ArchiveLogin(token=f"{WORD}\nX: y"),
+    ],
 )
-def test_credentials_that_contradict_themselves_are_refused(report: str, login: Login) -> None:
+def test_credentials_that_contradict_themselves_are_refused(report: str, login: ArchiveLogin) -> None:
     refused(report, "https://localhost:1/", login)
 
 
@@ -295,7 +302,7 @@ def test_a_folder_keeps_the_newest_under_their_own_names(report: str, tmp_path: 
     (folder / "of somebody else.tar.gz").touch()
     (folder / "rdma-evidence-20250101T000000Z-cccccc.tar.gz").touch()
     FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
-    after = send(report, LATER, Folder(str(folder)), Login(), "", 1)
+    after = send(report, LATER, Folder(str(folder)), ArchiveLogin(), "", 1)
     assert [os.path.basename(path) for path in after.removed] == ["rdma-evidence-20250101T000000Z-cccccc.tar.gz", NAME]
     assert sorted(os.listdir(folder)) == [
         "of somebody else.tar.gz",
@@ -314,20 +321,20 @@ def test_a_folder_that_cannot_be_written_is_refused_before_and_after(report: str
     (tmp_path / "file").touch()
     for dry in (True, False):
         with pytest.raises(ArchiveError, match=r"can't be written: (Not a directory|File exists)"):
-            look(Folder(str(tmp_path / "file" / "deeper")), Login(), "", dry)
+            look(Folder(str(tmp_path / "file" / "deeper")), ArchiveLogin(), "", dry)
     with pytest.raises(FileError, match="can't be written"):
         sent(report, str(tmp_path / "file" / "deeper"))
 
 
 def test_a_look_leaves_no_file_and_in_check_mode_no_folder(tmp_path: pathlib.Path) -> None:
-    look(Folder(str(tmp_path / "dry" / "deeper")), Login(), "", True)
+    look(Folder(str(tmp_path / "dry" / "deeper")), ArchiveLogin(), "", True)
     assert os.listdir(tmp_path) == []
-    look(Folder(str(tmp_path / "wet" / "deeper")), Login(), "", False)
+    look(Folder(str(tmp_path / "wet" / "deeper")), ArchiveLogin(), "", False)
     assert os.listdir(tmp_path / "wet" / "deeper") == []
 
 
 def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServer) -> None:
-    look(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), Login(), "", True)
+    look(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), ArchiveLogin(), "", True)
     assert [(request.method, request.path, request.authorization) for request in server.asked] == [
         ("HEAD", "/last.tar.gz", None)
     ]
@@ -335,14 +342,14 @@ def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServ
 
 def test_a_look_finds_what_would_fail_later(certificates: Certificates, tmp_path: pathlib.Path) -> None:
     with PutServer(certificates.of()) as server:
-        look(at(f"{server.address}/"), Login(token=WORD), str(certificates.authority), False)
+        look(at(f"{server.address}/"), ArchiveLogin(token=WORD), str(certificates.authority), False)
         assert [request.authorization for request in server.asked] == [None]
         with pytest.raises(ArchiveError, match="not trusted"):
-            look(at(f"{server.address}/"), Login(token=WORD), "", False)
+            look(at(f"{server.address}/"), ArchiveLogin(token=WORD), "", False)
         (tmp_path / "no.pem").write_text("no certificate")
         for authority in (tmp_path / "no.pem", tmp_path / "absent.pem"):
             with pytest.raises(ArchiveError, match="holds no certificate"):
-                look(at(f"{server.address}/"), Login(), str(authority), False)
+                look(at(f"{server.address}/"), ArchiveLogin(), str(authority), False)
     signed = Address("https://localhost:1/last", "?X-Amz-Date=20200102T030405Z&X-Amz-Expires=3600")
     with pytest.raises(ArchiveError, match="over since 2020-01-02 04:04:05 UTC"):
-        look(signed, Login(), "", False)
+        look(signed, ArchiveLogin(), "", False)

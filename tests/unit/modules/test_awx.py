@@ -27,8 +27,12 @@ from ansible_collections.linerate.rdma.plugins.action import awx_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxObject, AwxWanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import approval, objects, removals
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx_templates import templates
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import (
+    render_approval,
+    render_objects,
+    render_removals,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx_templates import render_templates
 from ansible_collections.linerate.rdma.tests.unit.awx_server import TOKEN, AwxServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -74,7 +78,7 @@ def spec_of(kind: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, typing.Any]
 
 @pytest.mark.parametrize("wanted", [WANTED, LEAST])
 def test_the_modules_of_awx_know_all_that_they_are_given(wanted: AwxWanted, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = [*objects(wanted), *removals(wanted), approval(wanted, "the plan")]
+    calls = [*render_objects(wanted), *render_removals(wanted), render_approval(wanted, "the plan")]
     for one in calls:
         declared = spec_of(one.kind, monkeypatch)
         rules = {name: declared[name] for name in ("mutually_exclusive", "required_if") if name in declared}
@@ -191,7 +195,9 @@ def test_check_mode_says_all_that_would_be_made_and_makes_nothing(played: Played
     played.check_mode = True
     told = played.bring(WANTED)
     assert played.server.writes == 0
-    assert {(one["kind"], one["name"]) for one in told["objects"]} == {(one.kind, one.name) for one in objects(WANTED)}
+    assert {(one["kind"], one["name"]) for one in told["objects"]} == {
+        (one.kind, one.name) for one in render_objects(WANTED)
+    }
 
 
 def test_what_is_refused_says_which_object_and_no_secret(played: Played) -> None:
@@ -224,28 +230,30 @@ def test_what_a_plan_wrote_into_the_approval_stays(played: Played) -> None:
 
 
 def test_each_stage_has_a_template_and_each_template_its_playbook(root: pathlib.Path) -> None:
-    assert [template.playbook for template in templates(True) if template.key.startswith("stage ")] == list(STAGES)
-    assert all((root / "playbooks" / f"{template.playbook}.yml").is_file() for template in templates(True))
+    assert [template.playbook for template in render_templates(True) if template.key.startswith("stage ")] == list(
+        STAGES
+    )
+    assert all((root / "playbooks" / f"{template.playbook}.yml").is_file() for template in render_templates(True))
     # AWX refuses a survey twice over one variable, and a question whose answer its template has fixed would be asked
     # for nothing
-    for template in templates(True):
+    for template in render_templates(True):
         asked = [question.variable for question in template.survey]
         assert len(set(asked)) == len(asked) and not set(asked) & set(template.variables)
 
 
 def test_tags_of_a_template_are_stages() -> None:
-    assert all(set(template.tags) <= set(STAGES) for template in templates(True))
+    assert all(set(template.tags) <= set(STAGES) for template in render_templates(True))
 
 
 def arguments(wanted: AwxWanted, kind: str, name: str) -> dict[str, typing.Any]:
-    (found,) = [one for one in objects(wanted) if (one.kind, one.name) == (kind, name)]
+    (found,) = [one for one in render_objects(wanted) if (one.kind, one.name) == (kind, name)]
     return found.arguments
 
 
 def test_what_would_change_something_asks_before() -> None:
     looks = [arguments(WANTED, "job_template", f"linerate.rdma: {key}") for key in ("look", "plan", "propose")]
     assert all(one["job_type"] == "check" for one in looks)
-    before = [one.arguments for one in objects(LEAST) if one.arguments.get("success_nodes") == ["apply"]]
+    before = [one.arguments for one in render_objects(LEAST) if one.arguments.get("success_nodes") == ["apply"]]
     assert [node["identifier"] for node in before] == ["approval"]
 
 
@@ -298,13 +306,13 @@ def test_messages_tell_the_verdict_and_whoever_waits() -> None:
 
 
 def test_what_is_removed_is_what_can_be_made() -> None:
-    gone = {(one.kind, one.name) for one in removals(AwxWanted(organization="Default"))}
+    gone = {(one.kind, one.name) for one in render_removals(AwxWanted(organization="Default"))}
     goes_along = {"inventory_source", "workflow_job_template_node", "schedule"}
-    assert gone == {(one.kind, one.name) for one in objects(WANTED) if one.kind not in goes_along}
+    assert gone == {(one.kind, one.name) for one in render_objects(WANTED) if one.kind not in goes_along}
 
 
 def test_a_secret_of_a_credential_is_one() -> None:
-    for one in objects(WANTED):
+    for one in render_objects(WANTED):
         if one.kind == "credential_type":
             secret = {field["id"] for field in one.arguments["inputs"]["fields"] if field.get("secret")}
             assert secret >= {field["id"] for field in one.arguments["inputs"]["fields"]} & {"password", "token"}
@@ -358,7 +366,7 @@ def test_the_job_before_the_approval_writes_the_plan_into_it(played: Played, tmp
 
 
 def test_kinds_are_in_the_order_in_which_they_need_each_other() -> None:
-    kinds = [one.kind for one in objects(WANTED)]
+    kinds = [one.kind for one in render_objects(WANTED)]
     order: list[str] = []
     for kind in kinds:
         if not order or order[-1] != kind:
@@ -366,4 +374,4 @@ def test_kinds_are_in_the_order_in_which_they_need_each_other() -> None:
     assert len(order) == len(set(order)) and order.index("inventory_source") < order.index(
         "job_template"
     ) < order.index("workflow_job_template_node")
-    assert isinstance(objects(WANTED)[0], AwxObject)
+    assert isinstance(render_objects(WANTED)[0], AwxObject)

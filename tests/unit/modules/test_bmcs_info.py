@@ -18,9 +18,9 @@ import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_bmc_of_node
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -167,7 +167,7 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(
         role = {"platform_bmc_ca_path": str(certificates.authority), "platform_bmc_seconds": 20}
         assert site.play(hosts, role, RDMA_BMC_USER=USER, RDMA_BMC_PASSWORD=PASSWORD) == 0, site.output
     assert site.asked() == sorted(set(hosts) - {"without", "blank"})
-    facts = load(Facts, facts_of(site.folder, "platform")[0], "platform").bioses
+    facts = load(Facts, read_facts(site.folder, "platform")[0], "platform").bioses
     answered = {node for node, one in facts.items() if one.value is not None}
     assert answered == {"by-environment", "by-vault", "by-template"} and set(facts) == set(site.asked()), facts
     assert '"asked": 10' in site.output and '"unanswered": 7' in site.output
@@ -186,7 +186,7 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(
 def test_without_an_address_nothing_is_asked(site: Site) -> None:
     """Not even for the authorities, which may be missing."""
     assert site.play({"worker-1": {}, "worker-2": {}}, {"platform_bmc_ca_path": "/nowhere.pem"}) == 0, site.output
-    assert site.asked() == [] and load(Facts, facts_of(site.folder, "platform")[0], "platform").bioses == {}
+    assert site.asked() == [] and load(Facts, read_facts(site.folder, "platform")[0], "platform").bioses == {}
     assert not (site.path / "report" / "facts" / "bios").exists()
 
 
@@ -199,13 +199,13 @@ def test_authorities_that_are_none_fail_the_stage(site: Site) -> None:
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "4e3", "\u0664\u0664\u0663"])
 def test_a_port_is_one(port: str) -> None:
     with pytest.raises(RdmaError, match="rdma_bmc_port is no port"):
-        bmc_of_node("worker-1", {"address": "bmc", "port": port, "user": USER, "password": PASSWORD})
+        read_bmc_of_node("worker-1", {"address": "bmc", "port": port, "user": USER, "password": PASSWORD})
 
 
 def test_defaults_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RDMA_BMC_TOKEN", TOKEN)
-    bmc = bmc_of_node("worker-1", {"address": "bmc", "port": "", "user": None})
+    bmc = read_bmc_of_node("worker-1", {"address": "bmc", "port": "", "user": None})
     assert (bmc.port, bmc.token, bmc.user, bmc.system) == (443, TOKEN, "", "")
     # the user of a node goes before a token of all
-    assert bmc_of_node("worker-1", {"address": "bmc", "user": USER, "password": PASSWORD}).token == ""
+    assert read_bmc_of_node("worker-1", {"address": "bmc", "user": USER, "password": PASSWORD}).token == ""
     assert json.dumps(str(bmc)) == '"the BMC of worker-1 (bmc:443)"'

@@ -167,9 +167,10 @@ def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:
         path = tmp_path / "helm"
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
-        seen = _controller.helm_of(str(path))
+        seen = _controller.find_helm(str(path))
         assert (seen.binary, seen.version, seen.error) == (str(path), version, error)
     assert (
-        _controller.helm_of("helm-that-is-not-there").error == "there is no such program in the PATH of the controller"
+        _controller.find_helm("helm-that-is-not-there").error
+        == "there is no such program in the PATH of the controller"
     )
-    assert _controller.helm_of(str(tmp_path / "none")).error == "there is no such program"
+    assert _controller.find_helm(str(tmp_path / "none")).error == "there is no such program"

@@ -27,7 +27,7 @@ from kubernetes.config import incluster_config, kube_config
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as theirs
 from ansible_collections.linerate.rdma.plugins.lookup.kubeconfig import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
 from lab.pki import Pki
 
@@ -454,7 +454,7 @@ def impersonating_nobody(expected: Seen, made: typing.Any) -> Seen:
 
 def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
     path = world.kubeconfig(".kube/config")
-    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (
+    assert (rendered(), rendered(path), find_credentials({}, os.environ).where) == (
         path,
         path,
         f"kubeconfig config in {world.folder}/.kube (the default)",

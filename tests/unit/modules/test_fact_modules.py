@@ -162,29 +162,29 @@ def test_failure_is_a_fact_and_still_fails(folder: FactFolder) -> None:
 
 
 def test_nodes_are_those_of_the_caller_else_those_of_the_run(folder: FactFolder) -> None:
-    assert _fact_modules.nodes_of(Module(nodes=["a"], **where(folder))) == ("a",)
-    assert _fact_modules.nodes_of(Module(**where(folder))) == NODES
+    assert _fact_modules.list_nodes(Module(nodes=["a"], **where(folder))) == ("a",)
+    assert _fact_modules.list_nodes(Module(**where(folder))) == NODES
     with pytest.raises(RdmaError, match="nodes is empty"):
-        _fact_modules.nodes_of(Module())
+        _fact_modules.list_nodes(Module())
     with pytest.raises(FileError, match="is not of run other"):
-        _fact_modules.nodes_of(Module(facts_dir=folder.report_dir, run="other"))
+        _fact_modules.list_nodes(Module(facts_dir=folder.report_dir, run="other"))
 
 
 def test_rails_are_those_of_the_caller_else_those_that_the_facts_show(folder: FactFolder) -> None:
     look(folder)
     given = {"compute": {"worker-1": {"0000:3c:00.0": 7}}}
-    assert _fact_modules.rails_of(Module(rails=given, **where(folder)), world.intent()) == given
-    assert _fact_modules.rails_of(Module(), world.intent()) == {}
-    found = _fact_modules.rails_of(Module(**where(folder)), world.intent())
+    assert _fact_modules.find_rails(Module(rails=given, **where(folder)), world.intent()) == given
+    assert _fact_modules.find_rails(Module(), world.intent()) == {}
+    found = _fact_modules.find_rails(Module(**where(folder)), world.intent())
     assert sorted(found["compute"]["worker-2"].values()) == [0, 1, 2, 3]
     with pytest.raises(LoadError, match=r"rails\.compute"):
-        _fact_modules.rails_of(Module(rails={"compute": 1}), world.intent())
+        _fact_modules.find_rails(Module(rails={"compute": 1}), world.intent())
 
 
 def test_objects_are_those_of_the_caller_else_those_that_were_written(folder: FactFolder) -> None:
     one, two = ({"fabric": "", "object": {"kind": kind}} for kind in ("MachineConfig", "Namespace"))
     folder.write("network_objects", value={"hosts": [one], "objects": [two]})
-    read = _fact_modules.objects_of
+    read = _fact_modules.get_objects
     assert read(Module(objects=[one], **where(folder)), "objects") == [one]
     named = Module(objects_from="network_objects", **where(folder))
     assert read(named, "hosts", "objects") == [one, two] and read(named, "objects") == [two]

@@ -17,22 +17,22 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.action.node_roll import _by_operator, _firmware
+from ansible_collections.linerate.rdma.plugins.action.node_roll import _look_at_firmware, _look_at_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     FirmwareSet,
+    FirmwareSetting,
     NodeFirmware,
     NodeFirmwarePlan,
-    Setting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST
-from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
-from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import firmware_of
+from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import mark_node
+from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import read_firmware_facts
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
@@ -228,7 +228,7 @@ def test_nothing_asked_is_nothing_done(site: Site) -> None:
 
 def test_a_node_that_a_killed_run_has_cordoned_takes_pods_again_when_nothing_is_asked_any_more(site: Site) -> None:
     name = NODES[0]
-    site.world.put("Node", merged(site.world.seen(name), marked(Mark(cordoned=True), True)))
+    site.world.put("Node", merged(site.world.seen(name), mark_node(Mark(cordoned=True), True)))
     site.cluster = {"disruption": "reboot"}
     assert site.play()["changes"] == [f"{name}: uncordoned"], site.said
     assert (
@@ -339,8 +339,8 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
     fabrics, cluster = to_data(fleet.intent.fabrics), {"firmware": {"ats_enabled": False}}
 
-    def seen(prove: bool = False) -> dict[str, Seen]:
-        return _firmware(folder, firmware_of(folder, nodes, fabrics, cluster), prove)
+    def seen(prove: bool = False) -> dict[str, NodeDifferences]:
+        return _look_at_firmware(folder, read_firmware_facts(folder, nodes, fabrics, cluster), prove)
 
     for kind, told in (
         ("hcas", facts.nodes),
@@ -354,14 +354,16 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     first, *rest = facts.firmware[nodes[0]].value.hcas
     others = [setting for setting in first.settings if setting.name != "ATS_ENABLED"]
     stored, unset = (
-        NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *others)), *rest))
+        NodeFirmware(
+            (dataclasses.replace(first, settings=(FirmwareSetting("ATS_ENABLED", following, "1"), *others)), *rest)
+        )
         for following in ("0", "1")
     )
     folder.write("firmware", nodes[0], stored)
     folder.write("firmware", nodes[1], error="unreachable")
     one, other = (seen()[node] for node in nodes)
     assert {difference.key.partition(" ")[2] for difference in one.differences} == {"ATS_ENABLED"}
-    assert "unreachable" in other.blind and _firmware(folder, None, False) == {}
+    assert "unreachable" in other.blind and _look_at_firmware(folder, None, False) == {}
     # what nic_firmware made of it counts before the reset, and the look after it alone then
     folder.write("firmware", nodes[0], unset)
     assert seen()[nodes[0]].differences == () and len(seen()[nodes[0]].unset) == 1
@@ -373,22 +375,24 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     folder = FactFolder(str(tmp_path), "r1")
     folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=("a", "b")))
     reboot = ClusterIntent(disruption="reboot")
-    assert _by_operator(folder, reboot, False) == {}
+    assert _look_at_operator(folder, reboot, False) == {}
     plans = {"a": NodeFirmwarePlan(templates=("t",), cards=("card",)), "b": NodeFirmwarePlan(notes=("left alone",))}
     folder.write("nic_firmware_plan", value={"templates": [], "wanted": {}})
     for node, plan in plans.items():
         folder.write("nic_firmware_settings", node, plan)
-    assert "is not known" in _by_operator(folder, reboot, False)["a"].refusals[0], "the templates were not even tried"
+    assert "is not known" in _look_at_operator(folder, reboot, False)["a"].refusals[0], (
+        "the templates were not even tried"
+    )
     folder.write(
         "nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]}
     )
     folder.write("nic_devices", value={"nics": {}, "left": {"card": "PendingReboot"}})
-    found = _by_operator(folder, reboot, False)
+    found = _look_at_operator(folder, reboot, False)
     assert (
-        found["b"] == Seen(notes=("left alone",))
+        found["b"] == NodeDifferences(notes=("left alone",))
         and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
     )
-    assert "disruption" in _by_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]
+    assert "disruption" in _look_at_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]
     folder.write("nic_firmware_plan", error="forbidden")
     with pytest.raises(RdmaError, match="forbidden"):
-        _by_operator(folder, reboot, False)
+        _look_at_operator(folder, reboot, False)

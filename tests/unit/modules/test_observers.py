@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import size
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import measure_size
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 pytestmark = pytest.mark.processes
@@ -265,7 +265,7 @@ def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(_observer.Observer, "ask", answer)
+    monkeypatch.setattr(_observer.ObserverAction, "ask", answer)
     monkeypatch.setattr(node_info, "time", types.SimpleNamespace(time=time.time, monotonic=lambda: now[0], sleep=sleep))
     plugin = action(node_info)
     monkeypatch.setattr(node_info, "Display", lambda: types.SimpleNamespace(display=shown.append))
@@ -290,7 +290,7 @@ def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(
     def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.NoReturn:
         raise Timeout
 
-    monkeypatch.setattr(_observer.Observer, "ask", answer)
+    monkeypatch.setattr(_observer.ObserverAction, "ask", answer)
     plugin = action(node_info)
     folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
     given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
@@ -309,7 +309,7 @@ def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(
     for kind in ("hcas", "hcas_before_reset"):
         folder.write(kind, "worker-1", before)
     folder.write("tuning", "worker-1", {"rows": {"before": []}})
-    monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": wrong, "tuning": {"rows": {}}})
+    monkeypatch.setattr(_observer.ObserverAction, "ask", lambda *_given: {"hcas": wrong, "tuning": {"rows": {}}})
     plugin = action(node_info)
     given = plugin.arguments(
         folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas", "tuning"]}
@@ -327,7 +327,7 @@ def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(
     def refused(*_given: typing.Any) -> typing.NoReturn:
         raise RdmaError("an answer of 17 MiB", "Look at the node by hand")
 
-    monkeypatch.setattr(_observer.Observer, "ask", refused)
+    monkeypatch.setattr(_observer.ObserverAction, "ask", refused)
     plugin = action(node_info)
     folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
     given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
@@ -340,7 +340,7 @@ def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(
 def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [{"name": f"mlx5_{number}", "rdma_device": f"mlx5_{number}"} for number in range(3000)]
     folder.write("hcas_before_reset", "worker-1", {"hcas": many, "errors": []})
-    monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": {"hcas": [], "errors": []}})
+    monkeypatch.setattr(_observer.ObserverAction, "ask", lambda *_given: {"hcas": {"hcas": [], "errors": []}})
     plugin, shown = action(node_info), typing.cast(list[str], [])
     now = iter(range(0, 10_000, 100))
     monkeypatch.setattr(
@@ -382,7 +382,7 @@ def test_facts_are_those_of_the_subset(words: typing.Any, keys: list[str]) -> No
     ],
 )
 def test_size_of_an_answer(value: typing.Any, count: int) -> None:
-    assert size(value) == count
+    assert measure_size(value) == count
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_a_slow_answer_is_asked_for_the_time_again(
         now[0] += ways.pop(0)
         return {"rc": 0 if said else 1, "stdout": f"{said}\r\n"}
 
-    monkeypatch.setattr(_observer.Observer, "ask", answer)
+    monkeypatch.setattr(_observer.ObserverAction, "ask", answer)
     monkeypatch.setattr(node_info.ActionModule, "_low_level_execute_command", command)
     monkeypatch.setattr(time, "time", lambda: now[0])
     clock = object.__new__(node_info.ActionModule).ask({}, {})["clock"]

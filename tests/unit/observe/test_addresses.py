@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Lease, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressLease, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 
@@ -53,7 +53,7 @@ def test_a_lease_without_its_pod_is_a_leak() -> None:
     api = Api(Pod=[pod("a", "10.244.0.5")])
     api.kinds[WHEREABOUTS] = [leases(_2="training/a", _3="training/gone")]
     facts = observe(typing.cast(Cluster, api), OURS)
-    assert (facts.leaks, facts.pods, facts.errors) == ((Lease("10.79.0.3", "training/gone"),), 1, ())
+    assert (facts.leaks, facts.pods, facts.errors) == ((AddressLease("10.79.0.3", "training/gone"),), 1, ())
 
 
 def test_pods_that_come_and_go_meanwhile_are_no_leaks() -> None:
@@ -65,7 +65,7 @@ def test_pods_that_come_and_go_meanwhile_are_no_leaks() -> None:
 
 def test_pods_inside_of_a_range_are_evidence() -> None:
     facts = observe(typing.cast(Cluster, Api(Pod=[pod("a", "10.244.0.5"), pod("b", "10.79.0.9")])), OURS)
-    assert facts.taken == (Taken("pods", "10.79.0.9/32", "pod training/b"),)
+    assert facts.taken == (UsedNetwork("pods", "10.79.0.9/32", "pod training/b"),)
 
 
 def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak() -> None:
@@ -106,7 +106,7 @@ def test_the_attachments_of_one_tenant_keep_no_others_from_being_compared() -> N
         ),
         OURS,
     )
-    assert len(facts.taken) < 600 and Taken("attachment", "10.9.0.0/32", "other/plain", "static") in facts.taken
+    assert len(facts.taken) < 600 and UsedNetwork("attachment", "10.9.0.0/32", "other/plain", "static") in facts.taken
     assert facts.unclear == (
         "tenant/huge: it gives addresses out of more than 64 networks",
         "namespace tenant: it has more than 512 networks in its NetworkAttachmentDefinitions",
@@ -131,7 +131,7 @@ def test_what_one_node_shows_instead_of_its_address_is_of_that_node_alone(addres
         for name, shown in (("worker-1", "10.78.0.11"), ("evil", address))
     ]
     facts = observe(typing.cast(Cluster, Api(Node=nodes)), OURS)
-    assert (facts.taken, facts.errors) == ((Taken("node", "10.78.0.11/32", "node worker-1"),), ())
+    assert (facts.taken, facts.errors) == ((UsedNetwork("node", "10.78.0.11/32", "node worker-1"),), ())
     assert [item.node for item in facts.unread] == ["evil"]
 
 

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
     Removal,
     Waits,
     apply_all,
-    leftovers,
+    find_leftovers,
     remove_all,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
@@ -438,7 +438,7 @@ def test_leftovers_are_ours_and_not_wanted() -> None:
     made = thing("made-by-the-operator")
     made["metadata"]["ownerReferences"] = [{"kind": "SriovNetwork", "name": "old"}]
     api = Api(thing("wanted"), thing("old", namespace="other"), thing("foreign", labels={}), made)
-    found = leftovers(typing.cast(Cluster, api), ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
+    found = find_leftovers(typing.cast(Cluster, api), ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
     assert [(item.kind, item.namespace, item.name, item.fabric) for item in found.objects] == [
         ("SriovNetwork", "other", "old", "")
     ]
@@ -461,13 +461,13 @@ class Closed(Api):
 @pytest.mark.parametrize(("status", "unread"), [(404, 0), (403, 1)])
 def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status: int, unread: int) -> None:
     api = Closed(thing("old"), error=ApiError(status, "NotFound" if status == 404 else "Forbidden", "no", "GET"))
-    found = leftovers(typing.cast(Cluster, api), ["MacvlanNetwork", "SriovNetwork"], SELECTOR, [])
+    found = find_leftovers(typing.cast(Cluster, api), ["MacvlanNetwork", "SriovNetwork"], SELECTOR, [])
     assert ([item.name for item in found.objects], len(found.errors)) == (["old"], unread)
 
 
 def test_leftovers_without_an_api_server_are_an_error() -> None:
     with pytest.raises(ApiError):
-        leftovers(
+        find_leftovers(
             typing.cast(Cluster, Closed(error=ApiError(0, "", "connection refused", "GET"))),
             ["MacvlanNetwork"],
             SELECTOR,

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import observe, with_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import add_discovery, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
@@ -120,13 +120,13 @@ FACTS = OperatorFacts((), (), (), (ClusterNode("a", {"rdma": "yes"}), ClusterNod
 
 
 def test_nobody_asks_while_the_labels_are_there() -> None:
-    assert with_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a"]).discovery is None
-    discovery = with_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a", "b"]).discovery
+    assert add_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a"]).discovery is None
+    discovery = add_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a", "b"]).discovery
     assert discovery is not None and len(discovery) == 1
 
 
 def test_workers_that_may_not_be_listed_are_not_absent_ones() -> None:
-    facts = with_discovery(
+    facts = add_discovery(
         typing.cast(Cluster, Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET"))),
         FACTS,
         {"rdma": "yes"},
@@ -134,6 +134,6 @@ def test_workers_that_may_not_be_listed_are_not_absent_ones() -> None:
     )
     assert (facts.discovery, facts.errors) == (None, ("GET: pods is forbidden",))
     with pytest.raises(ApiError):
-        with_discovery(
+        add_discovery(
             typing.cast(Cluster, Api("", ApiError(0, "Unreachable", "refused", "GET"))), FACTS, {"rdma": "yes"}, ["b"]
         )

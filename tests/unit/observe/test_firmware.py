@@ -9,7 +9,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import HcaFirmware, Said, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareSetting,
+    HcaFirmware,
+    ReportedSetting,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import firmware, sysfs
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import add_igb, add_infiniband_vfs, guid
@@ -30,9 +34,10 @@ def seen(node: FirmwareNode, **more: typing.Any) -> tuple[HcaFirmware, ...]:
 def test_without_tools_sysfs_says_what_runs(node: FirmwareNode) -> None:
     hcas = seen(node)
     assert [hca.address for hca in hcas] == list(ADDRESSES)
-    assert (hcas[0].running, hcas[0].psid) == (Said("28.42.1000", "sysfs"), Said("MT_0000000838", "sysfs")) and hcas[
-        0
-    ].device == "1021"
+    assert (hcas[0].running, hcas[0].psid) == (
+        ReportedSetting("28.42.1000", "sysfs"),
+        ReportedSetting("MT_0000000838", "sysfs"),
+    ) and hcas[0].device == "1021"
     assert (hcas[0].stored, hcas[0].settings, hcas[0].settings_from, hcas[0].errors) == (None, (), "", ())
     assert hcas[0].not_asked == ("no devlink", "no mstconfig")
 
@@ -53,7 +58,7 @@ def test_mstconfig_says_what_is_set(node: FirmwareNode, version: str) -> None:
     )
     first = seen(node)[0]
     assert first.settings_from == f"mstconfig {version[:4]}" and first.errors == ()
-    assert first.setting("NUM_OF_VFS") == Setting("NUM_OF_VFS", "16", "8", "0")
+    assert first.setting("NUM_OF_VFS") == FirmwareSetting("NUM_OF_VFS", "16", "8", "0")
     # what waits is kept whatever it is; what is of no interest is not
     assert first.setting("BOOT_VLAN") is not None and first.setting("IP_VER") is None
     assert seen(node, chosen=[FIRST], every=True)[0].setting("IP_VER") is not None
@@ -80,13 +85,13 @@ def test_devlink_says_what_is_stored(node: FirmwareNode) -> None:
     )
     first, second = seen(node)[:2]
     assert (first.psid, first.running, first.stored) == (
-        Said("MT_9", "devlink"),
-        Said("1.2.3", "devlink"),
-        Said("1.2.4", "devlink"),
+        ReportedSetting("MT_9", "devlink"),
+        ReportedSetting("1.2.3", "devlink"),
+        ReportedSetting("1.2.4", "devlink"),
     )
     # some functions have no devlink: nothing wrong, and sysfs has the version
     assert (
-        second.running == Said("28.42.1000", "sysfs")
+        second.running == ReportedSetting("28.42.1000", "sysfs")
         and "Operation not supported" in second.not_asked[0]
         and second.errors == ()
     )
@@ -114,7 +119,7 @@ def test_settings_that_could_be_read_count_though_others_could_not(node: Firmwar
     node.tool("mstconfig", f"cat {fixture}; exit 3")
     first = seen(node)[0]
     assert (
-        first.setting("SRIOV_EN") == Setting("SRIOV_EN", "True(1)", "False(0)", "False(0)")
+        first.setting("SRIOV_EN") == FirmwareSetting("SRIOV_EN", "True(1)", "False(0)", "False(0)")
         and "Failed to query some of the TLVs" in first.errors[0]
     )
 

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import cluster_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_cluster_policy
 
 
 class Api:
@@ -47,7 +47,7 @@ def policy(name: str, enabled: typing.Optional[bool] = None) -> typing.Any:
 
 
 def seen(api: Api, check_mode: bool = False) -> ClusterPolicies:
-    return enable_rdma(api, cluster_policy, check_mode)  # type: ignore[arg-type]
+    return enable_rdma(api, render_cluster_policy, check_mode)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("enabled", [None, False])

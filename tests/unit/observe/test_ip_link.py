@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.ip_link import with_vf_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.ip_link import add_vf_settings
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"
@@ -46,7 +46,7 @@ def igb(tmp_path: pathlib.Path, virtual_functions: int = 4) -> NodeHcas:
 
 def test_each_vf_has_what_its_own_physical_function_has_set(tmp_path: pathlib.Path, programs: pathlib.Path) -> None:
     shows(programs, "6.15-igb-vf-in-pod")
-    node = with_vf_settings(igb(tmp_path))
+    node = add_vf_settings(igb(tmp_path))
     assert node.errors == ()
     assert [
         hca.administration and (hca.vf_index, hca.administration.vlan, hca.administration.trust) for hca in node.hcas
@@ -64,7 +64,7 @@ def test_what_sysfs_shows_stays(tmp_path: pathlib.Path, programs: pathlib.Path) 
     tree = Tree(tmp_path / "sys")
     add_infiniband_vfs(tree)
     tree.netdev("devices/pci0000:3c/0000:3c:00.0", "ibp60s0", "b8:3f:d2:e0:00:01")
-    node = with_vf_settings(sysfs.read_node([str(tree.root)]))
+    node = add_vf_settings(sysfs.read_node([str(tree.root)]))
     vfs = [hca.administration for hca in node.hcas if hca.is_virtual and hca.administration]
     assert [(vf.node_guid, vf.link_policy, vf.trust) for vf in vfs] == [
         ("0x0200000000000000", "Down", False),
@@ -74,7 +74,7 @@ def test_what_sysfs_shows_stays(tmp_path: pathlib.Path, programs: pathlib.Path) 
 
 def test_without_vfs_nothing_is_run(tmp_path: pathlib.Path, programs: pathlib.Path) -> None:
     node = igb(tmp_path, 0)
-    assert with_vf_settings(node) is node
+    assert add_vf_settings(node) is node
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_why_nothing_was_learned_is_said_and_the_rest_is_kept(
     if script is not None:
         answers(programs, script)
     before = igb(tmp_path)
-    after = with_vf_settings(before)
+    after = add_vf_settings(before)
     assert after.hcas == before.hcas
     assert len(after.errors) == 1 and after.errors[0].startswith(said)

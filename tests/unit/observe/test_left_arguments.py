@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import DROP_IN, RECORD
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import look
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.left_arguments import left_arguments
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.left_arguments import read_left_arguments
 from ansible_collections.linerate.rdma.plugins.module_utils._render.kernel_arguments import grub_drop_in
 
 
@@ -24,10 +24,10 @@ def host(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_both_tools_have_left_theirs(host: pathlib.Path) -> None:
-    assert left_arguments(str(host)) == ()
+    assert read_left_arguments(str(host)) == ()
     (host / DROP_IN).write_text(grub_drop_in(("iommu=pt", "quiet")))
     (host / RECORD).write_text("iommu=pt\nintel_iommu=on\n")
-    assert left_arguments(str(host)) == ("iommu=pt", "quiet", "intel_iommu=on")
+    assert read_left_arguments(str(host)) == ("iommu=pt", "quiet", "intel_iommu=on")
     seen = look.answer({"kinds": [look.LEFT_ARGUMENTS], "host": str(host)})
     assert seen == {"kernel_arguments_left": {"value": {"arguments": ["iommu=pt", "quiet", "intel_iommu=on"]}}}
 
@@ -38,24 +38,24 @@ def test_links_of_folders_lead_where_they_lead_on_the_node(host: pathlib.Path) -
     (host / "data" / "kernel-arguments").write_text("iommu=pt\n")
     (host / "etc" / "linerate-rdma").rmdir()
     (host / "etc" / "linerate-rdma").symlink_to("/data")
-    assert left_arguments(str(host)) == ("iommu=pt",)
+    assert read_left_arguments(str(host)) == ("iommu=pt",)
 
 
 def test_what_can_not_be_read_is_not_nothing(host: pathlib.Path) -> None:
     (host / RECORD).symlink_to("/dev/null")
     with pytest.raises(RdmaError, match="it is a link; expected a regular file"):
-        left_arguments(str(host))
+        read_left_arguments(str(host))
     (host / RECORD).unlink()
     os.mkfifo(host / RECORD)
     with pytest.raises(RdmaError, match="it is a FIFO; expected a regular file"):
-        left_arguments(str(host))
+        read_left_arguments(str(host))
     (host / RECORD).unlink()
     (host / RECORD).write_text("x" * 100_000)
     with pytest.raises(RdmaError, match="it has 100000 bytes; 65536 are the most"):
-        left_arguments(str(host))
+        read_left_arguments(str(host))
     (host / RECORD).unlink()
     (host / DROP_IN).write_text("GRUB_CMDLINE_LINUX=quiet\n")
     with pytest.raises(RdmaError, match="is not what this collection writes there"):
-        left_arguments(str(host))
+        read_left_arguments(str(host))
     answer = look.answer({"kinds": [look.LEFT_ARGUMENTS], "host": str(host / "nowhere")})
     assert answer["kernel_arguments_left"]["error"].startswith(f"the node's files are not in {host}/nowhere")

@@ -48,7 +48,7 @@ def in_observer(packed: bytes, folder: pathlib.Path, **asked: typing.Any) -> sub
 
 @pytest.fixture(scope="module")
 def packed() -> bytes:
-    return archive.archive(ENTRY)
+    return archive.build_archive(ENTRY)
 
 
 def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathlib.Path) -> None:
@@ -69,7 +69,7 @@ def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
-    monkeypatch.setattr(namespaces, "held_parts", lambda roots: namespaces.HeldByPods({}, ("/proc/7/ns/net: no",)))
+    monkeypatch.setattr(namespaces, "read_held_parts", lambda roots: namespaces.HeldByPods({}, ("/proc/7/ns/net: no",)))
     seen = look.Look([str(tmp_path / "sys")]).at("hcas")
     assert seen["errors"] == ["/proc/7/ns/net: no"] and len(seen["hcas"]) == 6
 
@@ -97,13 +97,13 @@ def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: byte
     assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
     # an exec carries it to each node
     assert len(packed) < 160_000
-    assert archive.archive(ENTRY) == packed
+    assert archive.build_archive(ENTRY) == packed
 
 
 def test_it_is_made_of_an_archive_as_well(packed: bytes, tmp_path: pathlib.Path) -> None:
     """Ansible packs a module and what it imports into one; the sources are read out of that."""
     path = tmp_path / "module.zip"
-    path.write_bytes(archive.archive(archive.__name__))
+    path.write_bytes(archive.build_archive(archive.__name__))
     with zipfile.ZipFile(path, "a") as joined, zipfile.ZipFile(io.BytesIO(packed)) as more:
         for name in set(more.namelist()) - set(joined.namelist()):
             joined.writestr(name, more.read(name))
@@ -130,4 +130,4 @@ def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_source_that_is_not_there_is_named() -> None:
     with pytest.raises(RdmaError, match=r"the source of .*_observe\.nothing can't be read"):
-        archive.archive(f"{look.__package__}.nothing")
+        archive.build_archive(f"{look.__package__}.nothing")

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import namespaces, sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import Look
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, held_parts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs, add_virtio
 
 VF_MAC = "00:00:04:a5:fe:80:00:00:00:00:00:00:02:00:00:00:00:00:00:00"
@@ -52,7 +52,7 @@ class Node:
         return ()
 
     def held(self) -> HeldByPods:
-        return held_parts([str(self.tree.root)], str(self.proc), self.enter)
+        return read_held_parts([str(self.tree.root)], str(self.proc), self.enter)
 
     def move(self, address: str, kind: str, name: str, to: Tree, new: str = "") -> str:
         """An interface or an RDMA device goes from the node into a namespace; its function stays. Returns its folder
@@ -130,7 +130,7 @@ def test_a_named_namespace_is_looked_into_once_and_one_that_is_none_never(node: 
         seen.extend(paths)
         return ()
 
-    held_parts([str(node.tree.root)], str(node.proc), enter)
+    read_held_parts([str(node.tree.root)], str(node.proc), enter)
     assert [os.readlink(path) for path in seen] == ["net:[2]", "net:[3]"]
 
 
@@ -204,4 +204,4 @@ def test_each_namespace_is_looked_into_once_and_who_is_not_to_be_seen_in_none(no
     found = node.read()
     assert found["0000:01:00.0"].held is None
     assert len(found["0000:01:10.0"].all_netdevs) == 1 and node.errors == ()
-    assert held_parts([str(node.tree.root)], str(node.proc / "none"), node.enter) == HeldByPods({})
+    assert read_held_parts([str(node.tree.root)], str(node.proc / "none"), node.enter) == HeldByPods({})

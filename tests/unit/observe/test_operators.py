@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import KINDS, ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, list_examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
@@ -161,7 +161,7 @@ def test_olm_installs_on_openshift_alone(groups: tuple[str, ...], expected: bool
 
 def test_examples_of_the_kind_that_configures() -> None:
     packages = look(Api()).packages["gpu-operator"]
-    assert examples(typing.cast(Cluster, Api()), OPERATORS["gpu-operator"], packages) == (
+    assert list_examples(typing.cast(Cluster, Api()), OPERATORS["gpu-operator"], packages) == (
         {"kind": "ClusterPolicy", "spec": {}},
     )
 

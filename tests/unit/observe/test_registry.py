@@ -13,9 +13,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Login, Logins
+from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, RegistryLogin
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import registry as module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.registry import Asked, Said, ask
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.registry import RegistryQuery, RegistryReply, ask
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.registry_server import BASIC, TOKEN, Registry, RegistryServer
 
@@ -43,17 +43,17 @@ def _serve(certificates: Certificates) -> typing.Iterator[Serve]:
 
 
 @pytest.fixture(name="look")
-def _look(certificates: Certificates) -> typing.Callable[..., Said]:
+def _look(certificates: Certificates) -> typing.Callable[..., RegistryReply]:
     def one(
         registry: Registry, name: str = "m/nvcr.io/tools:1", logins: typing.Optional[Logins] = None, **more: typing.Any
-    ) -> Said:
-        asked = Asked(f"{registry.address}/{name}", more.get("by_system", False))
+    ) -> RegistryReply:
+        asked = RegistryQuery(f"{registry.address}/{name}", more.get("by_system", False))
         return ask([asked], logins or {}, str(certificates.authority), more.get("limit", 20))[asked]
 
     return one
 
 
-Look = typing.Callable[..., Said]
+Look = typing.Callable[..., RegistryReply]
 
 
 @pytest.mark.parametrize(
@@ -72,27 +72,30 @@ def test_an_image_is_there_or_missing(serve: Serve, look: Look, name: str, state
 
 def test_each_tag_that_begins_so_will_do_where_the_system_is_added(serve: Serve, look: Look) -> None:
     registry = serve()
-    assert look(registry, "m/driver:580.95", by_system=True) == Said("there", "580.95-ubuntu24.04")
+    assert look(registry, "m/driver:580.95", by_system=True) == RegistryReply("there", "580.95-ubuntu24.04")
     assert look(registry, "m/driver:57", by_system=True).state == "missing"
     # a list of tags that is none
-    assert look(registry, "m/none:1", by_system=True) == Said("silent", "the registry gave no list of tags")
+    assert look(registry, "m/none:1", by_system=True) == RegistryReply("silent", "the registry gave no list of tags")
 
 
 @pytest.mark.parametrize("way", ["basic", "bearer"])
 def test_a_user_gets_in(serve: Serve, look: Look, way: str) -> None:
     registry = serve(way=way)
-    assert look(registry, logins={registry.address: Login(BASIC)}).state == "there"
+    assert look(registry, logins={registry.address: RegistryLogin(BASIC)}).state == "there"
     # of the registry, or of a path in it
     assert (
-        look(registry, logins={f"{registry.address}/m": Login(BASIC), registry.address: Login("d3Jvbmc6")}).state
+        look(
+            registry,
+            logins={f"{registry.address}/m": RegistryLogin(BASIC), registry.address: RegistryLogin("d3Jvbmc6")},
+        ).state
         == "there"
     )
-    assert look(registry, "m/none:1", logins={registry.address: Login(BASIC)}).state == "missing"
+    assert look(registry, "m/none:1", logins={registry.address: RegistryLogin(BASIC)}).state == "missing"
 
 
 def test_an_identity_token_gets_one_for_the_repository(serve: Serve, look: Look) -> None:
     registry = serve(way="bearer")
-    assert look(registry, logins={registry.address: Login(token="identity")}).state == "there"
+    assert look(registry, logins={registry.address: RegistryLogin(token="identity")}).state == "there"
     assert ("HEAD", "/v2/m/nvcr.io/tools/manifests/1", f"Bearer {TOKEN}") in registry.asked
 
 
@@ -102,7 +105,7 @@ def test_who_has_no_right_is_refused_and_that_is_no_answer_on_the_image(
     serve: Serve, look: Look, way: str, basic: str, who: str
 ) -> None:
     registry = serve(way=way)
-    said = look(registry, logins={registry.address: Login(basic)} if basic else {})
+    said = look(registry, logins={registry.address: RegistryLogin(basic)} if basic else {})
     assert said.state == "refused" and "HTTP 401" in said.words and who in said.words
     assert basic not in said.words or not basic
 
@@ -119,7 +122,7 @@ def test_status_of_an_answer(serve: Serve, look: Look, status: int, state: str) 
 def test_a_password_goes_to_no_token_server_without_tls(serve: Serve, look: Look) -> None:
     for realm in ("http://localhost:1/token", "https://user@localhost/token", "ftp://x/", "x"):
         registry = serve(way="bearer", realm=realm)
-        said = look(registry, logins={registry.address: Login(BASIC)})
+        said = look(registry, logins={registry.address: RegistryLogin(BASIC)})
         assert said.state == "silent" and "no password is sent" in said.words
         assert not any(BASIC in authorization for _method, _path, authorization in registry.asked)
 
@@ -127,14 +130,14 @@ def test_a_password_goes_to_no_token_server_without_tls(serve: Serve, look: Look
 def test_where_it_sends_us_no_password_goes(serve: Serve, look: Look) -> None:
     other = serve()
     registry = serve(status={"/manifests/1": 307}, location=f"https://{other.address}/v2/m/nvcr.io/tools/manifests/1")
-    assert look(registry, logins={registry.address: Login(BASIC)}).state == "there"
+    assert look(registry, logins={registry.address: RegistryLogin(BASIC)}).state == "there"
     assert [authorization for _method, _path, authorization in other.asked] == [""]
     away = serve(status={"/manifests/1": 307}, location="http://localhost/none")
     assert look(away).state == "silent"
 
 
 def test_a_certificate_that_is_not_trusted_is_no_answer(serve: Serve) -> None:
-    asked = Asked(f"{serve().address}/m/nvcr.io/tools:1")
+    asked = RegistryQuery(f"{serve().address}/m/nvcr.io/tools:1")
     said = ask([asked], {}, "", 20)[asked]
     assert said.state == "silent" and "CERTIFICATE_VERIFY_FAILED" in said.words
 
@@ -143,7 +146,7 @@ def test_no_registry_at_all_is_found_once_and_not_for_each_image(certificates: C
     with socket.socket() as closed:
         closed.bind(("localhost", 0))
         host = f"localhost:{closed.getsockname()[1]}"
-        images = [Asked(f"{host}/m/{number}:1") for number in range(200)]
+        images = [RegistryQuery(f"{host}/m/{number}:1") for number in range(200)]
         started = time.monotonic()
         said = ask(images, {}, str(certificates.authority), 20)
     assert {item.state for item in said.values()} == {"silent"} and all(
@@ -154,8 +157,8 @@ def test_no_registry_at_all_is_found_once_and_not_for_each_image(certificates: C
 
 def test_a_slow_registry_delays_nobody_and_ends_at_the_limit(serve: Serve, certificates: Certificates) -> None:
     slow, quick = serve(held=("m/nvcr.io/tools",)), serve()
-    images = [Asked(f"{slow.address}/m/nvcr.io/tools:{number}") for number in range(20)] + [
-        Asked(f"{quick.address}/m/nvcr.io/tools:1")
+    images = [RegistryQuery(f"{slow.address}/m/nvcr.io/tools:{number}") for number in range(20)] + [
+        RegistryQuery(f"{quick.address}/m/nvcr.io/tools:1")
     ]
     started = time.monotonic()
     said = ask(images, {}, str(certificates.authority), 3.0)
@@ -172,7 +175,7 @@ def test_silence_of_one_connection_has_its_own_limit(serve: Serve, look: Look, m
 
 @pytest.mark.parametrize("name", ["x y", "a", "UPPER/x"])
 def test_a_name_that_is_none_is_no_answer(name: str) -> None:
-    asked = Asked(name)
+    asked = RegistryQuery(name)
     assert ask([asked], {}, "", 20)[asked].state == "silent"
 
 

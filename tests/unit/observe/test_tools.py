@@ -117,7 +117,7 @@ def test_output_that_is_not_utf8_is_kept(tools: Tools) -> None:
 
 def test_a_missing_tool_names_its_package(tools: Tools) -> None:
     with pytest.raises(ToolMissing, match=r"sminfo is not installed\. Install the package infiniband-diags"):
-        subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
+        subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))])
 
 
 # subnets
@@ -130,7 +130,7 @@ def test_ports_to_ask_are_those_of_physical_functions_on_infiniband(tmp_path: pa
     (tmp_path / "class/infiniband/mlx5_1/ports/1/phys_state").write_text("2: Polling\n")
     (tmp_path / "class/infiniband/mlx5_1/ports/1/state").write_text("1: DOWN\n")
     (tmp_path / "class/infiniband/mlx5_2/ports/1/link_layer").write_text("Ethernet\n")
-    ports = subnet.infiniband_ports(sysfs.read_node([str(tmp_path)]))
+    ports = subnet.list_infiniband_ports(sysfs.read_node([str(tmp_path)]))
     assert [port.name.device for port in ports] == ["mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4", "mlx5_5"]
     assert [bool(port.why_not) for port in ports] == [False, True, False, False, False]
     assert "DOWN" in ports[1].why_not and "Polling" in ports[1].why_not and ports[0].sm_lid
@@ -139,8 +139,10 @@ def test_ports_to_ask_are_those_of_physical_functions_on_infiniband(tmp_path: pa
 def test_each_port_is_asked_once(tools: Tools) -> None:
     tools.add("sminfo", f"echo '{MASTER}'")
     tools.add("smpquery", "exit 1")
-    questions = [subnet.Question(PortName(f"mlx5_{index}", 1)) for index in (0, 1)]
-    first, second, third = subnet.read_subnets([*questions, subnet.Question(PortName("mlx5_2", 1), "the port is DOWN")])
+    questions = [subnet.PortQuery(PortName(f"mlx5_{index}", 1)) for index in (0, 1)]
+    first, second, third = subnet.read_subnets(
+        [*questions, subnet.PortQuery(PortName("mlx5_2", 1), "the port is DOWN")]
+    )
     assert first.master is not None
     assert (first.master.guid, first.master.state, second.rdma_device) == ("0xb83fd20300e00001", "MASTER", "mlx5_1")
     assert (third.master, third.error) == (None, "the port is DOWN")
@@ -167,7 +169,7 @@ def test_each_port_is_asked_once(tools: Tools) -> None:
 def test_where_nobody_answers_the_managers_port_is_asked(tools: Tools, script: str, lost: LostManager) -> None:
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
     tools.add("smpquery", script)
-    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
+    (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1), sm_lid=7)])
     assert seen.silent and seen.lost == lost and seen.cut_off is (lost.description is None)
     assert tools.calls("smpquery")[0] == "-C mlx5_0 -P 1 portinfo 7"
 
@@ -180,7 +182,7 @@ def test_silence_counts_when_it_lasts(tools: Tools, tmp_path: pathlib.Path) -> N
         " exit 255; fi",
     )
     tools.add("smpquery", "exit 1")
-    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
+    (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1), sm_lid=7)])
     assert seen.master is not None
     assert seen.master.guid == "0xb83fd20300e00001" and not seen.silent and seen.error is None
     assert len(tools.calls("sminfo")) == 2 and tools.calls("smpquery") == []
@@ -189,7 +191,7 @@ def test_silence_counts_when_it_lasts(tools: Tools, tmp_path: pathlib.Path) -> N
 def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; cat {FIXTURES}/sminfo_no_sm.stderr >&2; exit 255")
     tools.add("smpquery", "exit 1")
-    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
+    (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))])
     assert seen.error is not None
     assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
     assert seen.silent and tools.calls("smpquery") == [], "the port has no LID of a manager"
@@ -202,7 +204,7 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
         " >&2; done; exit 255",
     )
     tools.add("smpquery", "exit 1")
-    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
+    (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))])
     assert seen.master is None and not seen.silent
     assert (
         seen.error
@@ -213,19 +215,19 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
 
 def test_what_stands_between_a_tool_and_a_port_is_named_by_its_layer(tmp_path: pathlib.Path) -> None:
     roots, devices, port = [str(tmp_path / "sys")], tmp_path / "dev", PortName("mlx5_1", 2)
-    assert umad.barrier(port, roots, str(devices)) == "module"
+    assert umad.find_barrier(port, roots, str(devices)) == "module"
     folder = tmp_path / "sys" / "class" / "infiniband_mad"
     folder.mkdir(parents=True)
     (folder / "abi_version").write_text("5\n")
     for number, (device, place) in enumerate((("mlx5_1", "1"), ("mlx5_10", "2"), ("mlx5_1", "2"))):
-        assert umad.barrier(port, roots, str(devices)) == "port"
+        assert umad.find_barrier(port, roots, str(devices)) == "port"
         (folder / f"umad{number}").mkdir()
         (folder / f"umad{number}" / "ibdev").write_text(f"{device}\n")
         (folder / f"umad{number}" / "port").write_text(f"{place}\n")
-    assert umad.barrier(port, roots, str(devices)) == "device"
+    assert umad.find_barrier(port, roots, str(devices)) == "device"
     devices.mkdir()
     (devices / "umad2").touch()
-    assert umad.barrier(port, roots, str(devices)) is None
+    assert umad.find_barrier(port, roots, str(devices)) is None
 
 
 def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +239,7 @@ def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, mon
     (tmp_path / "umad0").touch()
     asked = []
     monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
-    assert umad.barrier(PortName("mlx5_0", 1), [str(tmp_path)], str(tmp_path)) == "right"
+    assert umad.find_barrier(PortName("mlx5_0", 1), [str(tmp_path)], str(tmp_path)) == "right"
     assert asked == [(str(tmp_path / "umad0"), os.R_OK | os.W_OK)]
 
 
@@ -254,18 +256,18 @@ def test_the_layer_is_looked_at_only_of_a_port_that_could_not_be_asked(tools: To
     )
     tools.add("smpquery", "exit 1")
     first, second = subnet.read_subnets(
-        [subnet.Question(PortName(f"mlx5_{index}", 1)) for index in range(2)], [str(tmp_path)]
+        [subnet.PortQuery(PortName(f"mlx5_{index}", 1)) for index in range(2)], [str(tmp_path)]
     )
     assert (first.barrier, second.barrier) == ("module", None) and "is ib_umad module loaded?" in (first.error or "")
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
-    (silent,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))], [str(tmp_path)])
+    (silent,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))], [str(tmp_path)])
     assert silent.silent and silent.barrier is None
 
 
 def test_a_line_beside_a_failure_is_not_believed(tools: Tools) -> None:
     tools.add("sminfo", f"echo '{MASTER}'; exit 1")
     tools.add("smpquery", "exit 1")
-    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
+    (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))])
     assert seen.master is None and seen.error
 
 
@@ -304,7 +306,7 @@ def fabric(tools: Tools) -> Tools:
 
 
 def read(activity: float = 30, errors: float = 0.1) -> SeenTopology:
-    (seen,) = subnet.read_fabrics([PORT], subnet.Limits(5, activity, errors))
+    (seen,) = subnet.read_fabrics([PORT], subnet.SubnetLimits(5, activity, errors))
     return seen
 
 
@@ -399,7 +401,7 @@ def test_forwarding_tables_are_read_once_without_names(fabric: Tools) -> None:
 @pytest.mark.parametrize("script", ["echo garbage; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"])
 def test_forwarding_tables_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
     fabric.add("dump_fts", script)
-    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    seen = subnet.read_fabric(PORT, subnet.SubnetLimits(1, 0.2, 0.1))
     assert seen.topology is not None and seen.errors is not None
     assert seen.forwarding is not None and seen.forwarding.tables == ()
     assert seen.forwarding.error and "dump_fts" in seen.forwarding.error
@@ -410,14 +412,14 @@ def test_forwarding_tables_that_can_not_be_read_say_why(fabric: Tools, script: s
 )
 def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
     fabric.add("ibqueryerrors", script)
-    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    seen = subnet.read_fabric(PORT, subnet.SubnetLimits(1, 0.2, 0.1))
     assert seen.errors is not None
     assert seen.errors.error is not None
     assert seen.errors.later is None and (
         "Query SA failed" in seen.errors.error or "no umad" in seen.errors.error or "did not end" in seen.errors.error
     )
     fabric.add("iblinkinfo", script)
-    capabilities = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1)).capabilities
+    capabilities = subnet.read_fabric(PORT, subnet.SubnetLimits(1, 0.2, 0.1)).capabilities
     assert capabilities is not None and capabilities.error
 
 
@@ -432,7 +434,7 @@ def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> No
 )
 def test_a_topology_that_fails_says_why(fabric: Tools, script: str, words: str) -> None:
     fabric.add("ibnetdiscover", script)
-    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    seen = subnet.read_fabric(PORT, subnet.SubnetLimits(1, 0.2, 0.1))
     assert seen.error is not None
     assert seen.topology is None and words in seen.error
 

@@ -195,7 +195,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
     found = Tools()
     monkeypatch.setattr(command, "run", found.run)
     monkeypatch.setattr(command, "require", lambda tool, package: f"/usr/sbin/{tool}")
-    monkeypatch.setattr(gpu, "_program", lambda host: ["/usr/bin/nvidia-smi"])
+    monkeypatch.setattr(gpu, "_find_program", lambda host: ["/usr/bin/nvidia-smi"])
     return found
 
 
@@ -476,7 +476,7 @@ def test_tools_that_are_not_there_are_named(server: Server, monkeypatch: pytest.
         raise RdmaError(f"{tool} is not installed", f"Install {package}")
 
     monkeypatch.setattr(command, "require", missing)
-    monkeypatch.setattr(gpu, "_program", lambda host: None)
+    monkeypatch.setattr(gpu, "_find_program", lambda host: None)
     server.tree.write("module/nvidia/version", "570.86.15")
     node = server.read()
     assert "dcb is not installed" in node.unread["roce_pfc"] and "roce_trust" not in node.unread
@@ -492,17 +492,17 @@ def test_nvidia_smi_of_the_driver_container_is_run_in_its_root(
     folder.mkdir()
     (folder / "chroot").touch(mode=0o755)
     monkeypatch.setattr(command, "search_path", lambda: str(folder))
-    assert gpu._program(str(tmp_path)) is None
+    assert gpu._find_program(str(tmp_path)) is None
     program = tmp_path / "run/nvidia/driver/usr/bin/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.touch()
-    assert gpu._program(str(tmp_path)) == [
+    assert gpu._find_program(str(tmp_path)) == [
         str(folder / "chroot"),
         str(tmp_path / "run/nvidia/driver"),
         "/usr/bin/nvidia-smi",
     ]
     (folder / "nvidia-smi").touch(mode=0o755)
-    assert gpu._program(str(tmp_path)) == [str(folder / "nvidia-smi")]
+    assert gpu._find_program(str(tmp_path)) == [str(folder / "nvidia-smi")]
 
 
 def test_infiniband_and_no_gpu_run_no_tool(tmp_path: pathlib.Path, tools: Tools) -> None:

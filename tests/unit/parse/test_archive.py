@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Folder
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry, place_of, refusal_words
 
 SIGNED = "https://s3.example.com/reports/last.tar.gz?X-Amz-Date=20260102T030405Z&X-Amz-Expires=3600&X-Amz-Signature=5ecret0123"
 NAME = "rdma-evidence-20260102T030405Z-aaaaaa.tar.gz"
@@ -104,9 +104,9 @@ def test_whatever_is_written_is_a_place_or_refused(said: str) -> None:
 def test_a_signature_says_until_when_it_is_taken() -> None:
     place = place_of(SIGNED)
     assert isinstance(place, Address)
-    assert expiry(place) == datetime.datetime(2026, 1, 2, 4, 4, 5, tzinfo=datetime.timezone.utc)
-    assert expiry(Address("https://host/", "?X-Amz-Date=20260102T030405Z")) is None
-    assert expiry(Address("https://host/", "?X-Amz-Date=20269902T030405Z&X-Amz-Expires=1")) is None
+    assert parse_expiry(place) == datetime.datetime(2026, 1, 2, 4, 4, 5, tzinfo=datetime.timezone.utc)
+    assert parse_expiry(Address("https://host/", "?X-Amz-Date=20260102T030405Z")) is None
+    assert parse_expiry(Address("https://host/", "?X-Amz-Date=20269902T030405Z&X-Amz-Expires=1")) is None
 
 
 def test_what_s3_says_is_told_and_nothing_else_of_it() -> None:

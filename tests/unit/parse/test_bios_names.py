@@ -10,13 +10,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, BiosState, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.keys import is_name
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import bios as bios_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.settings import settings
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import parse_bios as bios_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.settings import list_settings
 
 REPORTED = json.loads((pathlib.Path(__file__).parent.parent / "fixtures/public/bios-names.json").read_text())
 
@@ -27,8 +27,8 @@ def judged(
     """The state of a key that is wanted to be on, and the attributes that are behind it."""
     body = parse({"RegistryEntries": {"Attributes": list(registry)}}, "/registry") if registry is not None else None
     bios = bios_of({"Attributes": attributes, "@Redfish.Settings": {"SettingsObject": {"@odata.id": "/settings"}}})
-    found = settings(bios, {}, body, "", KEYS)
-    (state,) = states(NodeBios("", "", "", found), wanted_of({key: True}))
+    found = list_settings(bios, {}, body, "", KEYS)
+    (state,) = list_states(NodeBios("", "", "", found), find_wanted({key: True}))
     return state, tuple(attribute.name for setting in found if setting.key == key for attribute in setting.attributes)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import controller
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import parse_controller
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import (
     definitions_text,
     olm_examples,
@@ -162,5 +162,5 @@ HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"met
     ],
 )
 def test_an_operator_by_what_it_runs(found: dict[str, typing.Any], expected: typing.Optional[tuple[str, ...]]) -> None:
-    seen = controller(found)
+    seen = parse_controller(found)
     assert (None if seen is None else (seen.operator, seen.version, seen.origin, seen.release)) == expected

@@ -313,12 +313,12 @@ def test_ibping_counts(name: str, expected: tuple[typing.Any, ...]) -> None:
 @pytest.mark.parametrize(("name", "expected"), [("ibping_resent", 81), ("ibping_no_server", 0)])
 def test_ibping_tells_what_it_sent_again(name: str, expected: int) -> None:
     """``ibping -f -e -c 200 -t 200`` where 30 % of the messages are lost: its loss line says 5 %."""
-    assert ibping.resent((FIXTURES / f"{name}.stderr").read_text()) == expected
+    assert ibping.count_resent((FIXTURES / f"{name}.stderr").read_text()) == expected
 
 
 @given(st.text())
 def test_any_text_tells_what_was_sent_again(words: str) -> None:
-    assert ibping.resent(words) <= words.count("retry")
+    assert ibping.count_resent(words) <= words.count("retry")
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareSetting,
     NicDevice,
     NicState,
     NicTemplate,
-    Setting,
     number,
     same,
 )
@@ -37,7 +37,7 @@ def fixture(name: str) -> str:
     return (FIXTURES / name).read_text(encoding="utf-8")
 
 
-def by_name(query: mstconfig.Query) -> dict[str, Setting]:
+def by_name(query: mstconfig.Query) -> dict[str, FirmwareSetting]:
     return {setting.name: setting for setting in query.settings}
 
 
@@ -46,11 +46,14 @@ def test_all_versions_say_the_same(version: str) -> None:
     query = mstconfig.parse(fixture(f"mstconfig_{version}_connectx6.txt"))
     seen = by_name(query)
     assert query.device_type == "ConnectX6"
-    assert seen["SRIOV_EN"] == Setting("SRIOV_EN", "True(1)", "False(0)", "False(0)") and seen["SRIOV_EN"].pending
-    assert seen["NUM_OF_VFS"] == Setting("NUM_OF_VFS", "16", "0", "0")
+    assert (
+        seen["SRIOV_EN"] == FirmwareSetting("SRIOV_EN", "True(1)", "False(0)", "False(0)") and seen["SRIOV_EN"].pending
+    )
+    assert seen["NUM_OF_VFS"] == FirmwareSetting("NUM_OF_VFS", "16", "0", "0")
     # its default is another value than the one in force, which is none that waits
     assert (
-        seen["LINK_TYPE_P1"] == Setting("LINK_TYPE_P1", "IB(1)", "IB(1)", "VPI(3)") and not seen["LINK_TYPE_P1"].pending
+        seen["LINK_TYPE_P1"] == FirmwareSetting("LINK_TYPE_P1", "IB(1)", "IB(1)", "VPI(3)")
+        and not seen["LINK_TYPE_P1"].pending
     )
     assert seen["NUM_OF_PF"].read_only is (version != "4.21")
     assert seen["PCI_ATOMIC_MODE"].next == "PCI_ATOMIC_DISABLED_EXT_ATOMIC_ENABLED(0)"
@@ -65,15 +68,17 @@ def test_json_says_what_the_table_says() -> None:
 
 def test_firmware_that_says_only_what_comes_next() -> None:
     seen = by_name(mstconfig.parse(fixture("mstconfig_4.21_connectx3pro.txt")))
-    assert seen["SRIOV_EN"] == Setting("SRIOV_EN", "True(1)") and not seen["SRIOV_EN"].pending and len(seen) == 6
-    assert by_name(mstconfig.parse(fixture("mstconfig_4.21_next_only.txt")))["NUM_OF_VFS"] == Setting(
+    assert (
+        seen["SRIOV_EN"] == FirmwareSetting("SRIOV_EN", "True(1)") and not seen["SRIOV_EN"].pending and len(seen) == 6
+    )
+    assert by_name(mstconfig.parse(fixture("mstconfig_4.21_next_only.txt")))["NUM_OF_VFS"] == FirmwareSetting(
         "NUM_OF_VFS", "16"
     )
 
 
 def test_what_is_not_available_is_unknown() -> None:
     setting = by_name(mstconfig.parse(fixture("mstconfig_4.34_bluefield3.txt")))["CNP_DSCP_P1"]
-    assert setting == Setting("CNP_DSCP_P1", "48", None, "48") and not setting.pending
+    assert setting == FirmwareSetting("CNP_DSCP_P1", "48", None, "48") and not setting.pending
 
 
 def test_a_table_stands_although_some_could_not_be_read() -> None:
@@ -146,7 +151,8 @@ def test_each_row_is_told_as_it_was_printed(rows: dict[str, tuple[str, str, bool
     told = mstconfig.parse("\n".join(lines) + "\n").settings
     known = {"N/A": None}
     assert told == tuple(
-        Setting(name, known.get(new, new), known.get(old, old), None, only) for name, (old, new, only) in rows.items()
+        FirmwareSetting(name, known.get(new, new), known.get(old, old), None, only)
+        for name, (old, new, only) in rows.items()
     )
 
 

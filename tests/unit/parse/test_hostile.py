@@ -94,7 +94,7 @@ def own_words(text: str) -> typing.Any:
 
 def own_arguments(text: str) -> typing.Any:
     """All of it, but for the spaces between, is what it says: no news."""
-    said = parser("node.kernel_arguments.command_line")(text)
+    said = parser("node.kernel_arguments.parse_command_line")(text)
     return None if "".join("".join(said).split()) == "".join(text.split()) else said
 
 
@@ -119,27 +119,27 @@ def share(text: str) -> typing.Any:
 
 
 SYSFS: dict[str, str] = {
-    "number": "4096",
-    "hexadecimal": "0x15b3",
+    "parse_number": "4096",
+    "parse_hexadecimal": "0x15b3",
     "enumeration": "4: ACTIVE",
-    "rate": "400 Gb/sec (4X NDR)",
+    "parse_rate": "400 Gb/sec (4X NDR)",
     "guid": "b83f:d203:00e0:0000",
     "port_guid_of_gid": "fe80:0000:0000:0000:b83f:d203:00e0:0001",
     "guid_of_bytes": "00:11:22:33:44:55:66:77",
     "link_policy": "Follow",
-    "ipoib_address": "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01",
-    "pcie_speed": "32.0 GT/s PCIe",
-    "pcie_width": "16",
-    "numa_node": "1",
+    "parse_ipoib_address": "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01",
+    "parse_pcie_speed": "32.0 GT/s PCIe",
+    "parse_pcie_width": "16",
+    "parse_numa_node": "1",
     "locked_down": "none [integrity] confidentiality",
     "switch": "Y",
 }
 SPACES = {
     "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
-    "requests": bridge(0x3C, 0x3D),
-    "sriov": space([(0x0001, bytes(0x28)), (0x0010, sriov_body(16))]),
-    "acs": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
-    "last_bus": bridge(0x3C, 0x3D),
+    "parse_requests": bridge(0x3C, 0x3D),
+    "parse_sriov": space([(0x0001, bytes(0x28)), (0x0010, sriov_body(16))]),
+    "parse_acs": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
+    "parse_last_bus": bridge(0x3C, 0x3D),
 }
 PROBE = """env PCIDEVICE_A=0000:01:10.0
 pci 0000:01:10.0 mlx5_3
@@ -217,7 +217,9 @@ TEXT: dict[str, Text] = {
         parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")
     ),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
-    "infiniband.ibping.resent": Text(parser("infiniband.ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
+    "infiniband.ibping.count_resent": Text(
+        parser("infiniband.ibping.count_resent"), ["ibwarn: [7] ibping: resent\n"], (0,)
+    ),
     "infiniband.sminfo.parse": Text(parser("infiniband.sminfo.parse"), seeds("infiniband-diags/sminfo_*.txt")),
     "infiniband.saquery.parse_sm_records": Text(
         parser("infiniband.saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")
@@ -231,29 +233,29 @@ TEXT: dict[str, Text] = {
     "infiniband.smpquery.parse_description": Text(
         parser("infiniband.smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")
     ),
-    "node.lldp.switch_port": Text(
-        lambda text: parser("node.lldp.switch_port")(text[:4096].encode("latin-1", "replace")),
+    "node.lldp.parse_switch_port": Text(
+        lambda text: parser("node.lldp.parse_switch_port")(text[:4096].encode("latin-1", "replace")),
         [bytes.fromhex(text).decode("latin-1") for text in seeds("lldp/*.hex")],
     ),
-    "node.neighbours.neighbours": Text(
-        parser("node.neighbours.neighbours"),
+    "node.neighbours.parse_neighbours": Text(
+        parser("node.neighbours.parse_neighbours"),
         ['[{"dst":"192.0.2.1","dev":"eth0","lladdr":"02:fc:00:00:00:05","state":["STALE"]}]'],
         ({},),
     ),
-    "node.neighbours.default_routes": Text(
-        parser("node.neighbours.default_routes"),
+    "node.neighbours.parse_default_routes": Text(
+        parser("node.neighbours.parse_default_routes"),
         [
             "Iface\tDestination\tGateway"
             " \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n"
         ],
         ((),),
     ),
-    "node.neighbours.default_routes_6": Text(
-        parser("node.neighbours.default_routes_6"),
+    "node.neighbours.parse_default_routes_6": Text(
+        parser("node.neighbours.parse_default_routes_6"),
         [f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} 00000400 00000001 00000000 00450003 ens1\n"],
         ((),),
     ),
-    "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
+    "node.ip_link.parse_vf_settings": Text(parser("node.ip_link.parse_vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(
         parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")
     ),
@@ -264,16 +266,16 @@ TEXT: dict[str, Text] = {
     "infiniband.perfquery.parse": Text(
         parser("infiniband.perfquery.parse"), seeds("infiniband-diags/perfquery*.txt"), ((),)
     ),
-    "infiniband.perfquery.answers": Text(
-        parser("infiniband.perfquery.answers"),
+    "infiniband.perfquery.list_answers": Text(
+        parser("infiniband.perfquery.list_answers"),
         [
             f"linerate asked 2\n{sample}linerate asked 77\nibwarn: [1] x\n"
             for sample in seeds("infiniband-diags/perfquery*.txt")
         ],
         ({},),
     ),
-    "node.pci_config.sriov_absence": Text(
-        lambda text: parser("node.pci_config.sriov_absence")(text[:4096].encode("utf-8", "replace")),
+    "node.pci_config.parse_sriov_absence": Text(
+        lambda text: parser("node.pci_config.parse_sriov_absence")(text[:4096].encode("utf-8", "replace")),
         ["\x15\x01" * 128 + "\x01\x00\x02\x15" + "\x00" * 60, "\xff" * 4096],
         # each of them says that there is no SR-IOV, or that nobody knows
         (None, *typing.get_args(SriovAbsence)),
@@ -286,9 +288,9 @@ TEXT: dict[str, Text] = {
         )
         for name, sample in SPACES.items()
     },
-    "node.sysfs.vf_memory": Text(parser("node.sysfs.vf_memory"), [resource(), resource(PLACED)]),
-    "node.pci_config.payload": Text(
-        lambda text: parser("node.pci_config.payload")(text[:4096].encode("latin-1", "replace")),
+    "node.sysfs.parse_vf_memory": Text(parser("node.sysfs.parse_vf_memory"), [resource(), resource(PLACED)]),
+    "node.pci_config.parse_payload": Text(
+        lambda text: parser("node.pci_config.parse_payload")(text[:4096].encode("latin-1", "replace")),
         [
             "\x15\xb3\x21\x10\x46\x05\x10\x00"
             + "\x00" * 44
@@ -309,14 +311,15 @@ TEXT: dict[str, Text] = {
         ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],
         (parser("node.ethtool.LinkModes")(None, None),),
     ),
-    "node.kernel_arguments.command_line": Text(
+    "node.kernel_arguments.parse_command_line": Text(
         own_arguments, ['BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro dyndbg="file x +p"'], (None,)
     ),
-    "node.kernel_arguments.grub_entries": Text(
-        parser("node.kernel_arguments.grub_entries"), ["\tlinux\t/boot/vmlinuz-6.1 root=UUID=7 ro quiet iommu=pt\n"]
+    "node.kernel_arguments.parse_grub_entries": Text(
+        parser("node.kernel_arguments.parse_grub_entries"),
+        ["\tlinux\t/boot/vmlinuz-6.1 root=UUID=7 ro quiet iommu=pt\n"],
     ),
-    "node.kernel_arguments.grubby_entries": Text(
-        parser("node.kernel_arguments.grubby_entries"),
+    "node.kernel_arguments.parse_grubby_entries": Text(
+        parser("node.kernel_arguments.parse_grubby_entries"),
         ['index=0\nkernel="/boot/vmlinuz-5.14"\nargs="ro crashkernel=1G iommu=pt"\nroot="/dev/sda3"\n'],
     ),
     "node.kernel_arguments.drop_in": Text(
@@ -338,6 +341,11 @@ TEXT: dict[str, Text] = {
         seeds("nccl/*.txt"),
         ((),),
     ),
+    "job.nccl_log.names_at_most": Text(
+        lambda text: parser("job.nccl_log.names_at_most")(2, (line + "\n" for line in text.split("\n"))),
+        seeds("nccl/*.txt"),
+        (False, True),
+    ),
     "job.nccl_log.parse_files": Text(
         lambda text: seen_in(
             parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")
@@ -358,8 +366,8 @@ TEXT: dict[str, Text] = {
     "job.nccl_problem.classify": Text(
         parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)
     ),
-    "job.nccl_problem.completion": Text(
-        parser("job.nccl_problem.completion"),
+    "job.nccl_problem.parse_completion": Text(
+        parser("job.nccl_problem.parse_completion"),
         [
             "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send) localGid"
             " fe80::1 remoteGidsfe80::2 hca mlx5_0"
@@ -390,13 +398,13 @@ TEXT: dict[str, Text] = {
         lambda text: parser("pods.look.seen")(text, ["hcas"]),
         ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}'],
     ),
-    "pods.host.host": Text(
-        lambda text: parser("pods.host.host")(text, "0000:3c:00.0"),
+    "pods.host.parse_host": Text(
+        lambda text: parser("pods.host.parse_host")(text, "0000:3c:00.0"),
         [f"{PROBE}\nvf 0 0000:3c:00.2\nnet 0000:3c:00.2 eth7\nactive mlx5_2\nsettings []\naddresses {ADDRESSES}"],
-        (parser("pods.host.host")("", ""),),
+        (parser("pods.host.parse_host")("", ""),),
     ),
-    "pods.host.throttled": Text(
-        parser("pods.host.throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)
+    "pods.host.parse_throttled": Text(
+        parser("pods.host.parse_throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)
     ),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
     "kubernetes.addresses.is_address": Text(
@@ -416,8 +424,8 @@ TEXT: dict[str, Text] = {
     "kubernetes.core.status_message": Text(
         own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)
     ),
-    "job.manifest.networks": Text(
-        lambda text: parser("job.manifest.networks")(text, "a", "x"),
+    "job.manifest.parse_networks": Text(
+        lambda text: parser("job.manifest.parse_networks")(text, "a", "x"),
         ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'],
         ((),),
     ),
@@ -428,8 +436,8 @@ TEXT: dict[str, Text] = {
     "node.memlock.parse": Text(
         lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)
     ),
-    "job.nic_map.nic_map": Text(
-        lambda text: parser("job.nic_map.nic_map")(text).lines,
+    "job.nic_map.parse_nic_map": Text(
+        lambda text: parser("job.nic_map.parse_nic_map")(text).lines,
         ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"],
         ((),),
     ),
@@ -447,29 +455,31 @@ TEXT: dict[str, Text] = {
 TEXT["archive.place_of"] = Text(
     address_in, ["https://dav.example.com:8443/reports/", "https://s3.example.com/a/{run}?X-Amz-Signature=0"], (None,)
 )
-TEXT["archive.expiry"] = Text(
-    lambda text: parser("archive.expiry")(Address("https://s3.example.com/a", f"?{text}")), [SIGNED], (None,)
+TEXT["archive.parse_expiry"] = Text(
+    lambda text: parser("archive.parse_expiry")(Address("https://s3.example.com/a", f"?{text}")), [SIGNED], (None,)
 )
 TEXT["archive.refusal_words"] = Text(
     parser("archive.refusal_words"),
     ["<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"],
     ("",),
 )
-TEXT["registry.challenge"] = Text(
-    parser("registry.challenge"),
+TEXT["registry.parse_challenge"] = Text(
+    parser("registry.parse_challenge"),
     ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'],
     (None,),
 )
-TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
+TEXT["registry.parse_logins"] = Text(
+    parser("registry.parse_logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},)
+)
 TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
-TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
+TEXT["registry.parse_tags"] = Text(parser("registry.parse_tags"), ['{"name": "a", "tags": ["1", "2"]}'])
 TEXT["limits.decode_answer"] = Text(
     lambda text: parser("limits.decode_answer")(text.encode(errors="surrogatepass"), "a file"),
     ['{"a": [1, 2.5, "x", null, true]}'],
     (ANY,),
 )
-TEXT["limits.values_of"] = Text(
-    lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,)
+TEXT["limits.count_values"] = Text(
+    lambda text: 0 <= parser("limits.count_values")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,)
 )
 TEXT["node.tuning.is_of_node"] = Text(
     parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,)
@@ -477,11 +487,11 @@ TEXT["node.tuning.is_of_node"] = Text(
 TEXT["pods.agent.parse_requests"] = Text(
     parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),)
 )
-TEXT["limits.values_outside_strings"] = Text(
+TEXT["limits.count_values_outside_strings"] = Text(
     lambda text: (
         0
-        <= parser("limits.values_outside_strings")(text.encode(errors="surrogatepass"))
-        <= parser("limits.values_of")(text)
+        <= parser("limits.count_values_outside_strings")(text.encode(errors="surrogatepass"))
+        <= parser("limits.count_values")(text)
     ),
     ['{"a": [1, 2.5, "x,[{", null, true]}'],
     (True,),
@@ -516,11 +526,11 @@ TUNING: dict[str, tuple[str, tuple[typing.Any, ...]]] = {
     "word": ("performance", ()),
     "chosen": ("always [madvise] never", ()),
     "on_off": ("1", ()),
-    "cpu_list": ("0-3,8", (frozenset(),)),
-    "swap_kib": ("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8388604 0 -2\n", ()),
+    "parse_cpu_list": ("0-3,8", (frozenset(),)),
+    "parse_swap_kib": ("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8388604 0 -2\n", ()),
     "memlock": ("Max locked memory         8388608              8388608              bytes     ", ()),
     "manager_policy": ('{"policyName":"static","defaultCpuSet":"0-1","checksum":1}', ()),
-    "kubelet_settings": (
+    "parse_kubelet_settings": (
         "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n",
         (),
     ),
@@ -537,14 +547,14 @@ TEXT.update(
 )
 TEXT.update(
     {
-        "node.nvidia_smi.gpus": Text(
-            lambda text: parser("node.nvidia_smi.gpus")(text, SMI_FIELDS), seeds("nvidia-smi/580.159.04-row.csv")
+        "node.nvidia_smi.parse_gpus": Text(
+            lambda text: parser("node.nvidia_smi.parse_gpus")(text, SMI_FIELDS), seeds("nvidia-smi/580.159.04-row.csv")
         ),
-        "node.nvidia_smi.slowed": Text(parser("node.nvidia_smi.slowed"), ["0x0000000000000048"]),
+        "node.nvidia_smi.explain_slowness": Text(parser("node.nvidia_smi.explain_slowness"), ["0x0000000000000048"]),
         "node.dcb.lossless": Text(parser("node.dcb.lossless"), seeds("dcb/pfc.json")),
-        "node.dcb.priorities": Text(parser("node.dcb.priorities"), seeds("dcb/app.json"), ({},)),
-        "node.kernel_log.faults": Text(
-            lambda text: parser("node.kernel_log.faults")(text.split("\n\n")),
+        "node.dcb.parse_priorities": Text(parser("node.dcb.parse_priorities"), seeds("dcb/app.json"), ({},)),
+        "node.kernel_log.parse_faults": Text(
+            lambda text: parser("node.kernel_log.parse_faults")(text.split("\n\n")),
             ["3,7,1,-;NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.\n"],
             (set(),),
         ),
@@ -1095,14 +1105,14 @@ DATA.update(
         "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
         "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
         "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
-        "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
+        "job.manifest.parse_attachment": Data(parser("job.manifest.parse_attachment"), ATTACHMENTS),
         "job.manifest.resource_of": Data(parser("job.manifest.resource_of"), ATTACHMENTS, ("",)),
-        "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
+        "job.manifest.parse_claim": Data(parser("job.manifest.parse_claim"), [CLAIM]),
         "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),
         "job.manifest.is_job": Data(parser("job.manifest.is_job"), JOBS, (False,)),
-        "job.manifest.pod_devices": Data(parser("job.manifest.pod_devices"), POD),
-        "job.manifest.runtime_of": Data(parser("job.manifest.runtime_of"), JOBS),
-        "job.manifest.workload": Data(lambda item: parser("job.manifest.workload")(item, JOBS), JOBS),
+        "job.manifest.parse_pod_devices": Data(parser("job.manifest.parse_pod_devices"), POD),
+        "job.manifest.find_runtime": Data(parser("job.manifest.find_runtime"), JOBS),
+        "job.manifest.parse_workload": Data(lambda item: parser("job.manifest.parse_workload")(item, JOBS), JOBS),
         "kubernetes.machine_config.host_config": Data(
             lambda item: parser("kubernetes.machine_config.host_config")(item, item),
             [*golden("machine-configs"), KUBELET_CONFIG],
@@ -1110,23 +1120,25 @@ DATA.update(
         "job.nic_map.text_of": Data(
             parser("job.nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]
         ),
-        "job.stack.cluster_queue": Data(parser("job.stack.cluster_queue"), [QUEUE]),
+        "job.stack.parse_cluster_queue": Data(parser("job.stack.parse_cluster_queue"), [QUEUE]),
         "job.stack.account_of": Data(parser("job.stack.account_of"), [DEPLOYMENT], ("/default",)),
-        "job.stack.accounts_of": Data(parser("job.stack.accounts_of"), [BINDING], (frozenset(),)),
-        "job.stack.controller": Data(parser("job.stack.controller"), [DEPLOYMENT], (None,)),
-        "job.stack.frameworks": Data(
-            parser("job.stack.frameworks"),
+        "job.stack.list_accounts": Data(parser("job.stack.list_accounts"), [BINDING], (frozenset(),)),
+        "job.stack.parse_controller": Data(parser("job.stack.parse_controller"), [DEPLOYMENT], (None,)),
+        "job.stack.parse_frameworks": Data(
+            parser("job.stack.parse_frameworks"),
             [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}],
             ((),),
         ),
-        "job.stack.local_queue": Data(
-            parser("job.stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]
+        "job.stack.parse_local_queue": Data(
+            parser("job.stack.parse_local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]
         ),
-        "job.stack.policy_state": Data(
-            parser("job.stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
+        "job.stack.parse_policy_state": Data(
+            parser("job.stack.parse_policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
         ),
         "job.stack.shared_class": Data(parser("job.stack.shared_class"), [VOLUME], ("",)),
-        "job.stack.storage_class": Data(lambda item: parser("job.stack.storage_class")(item, ("nfs",)), [CLASS]),
+        "job.stack.parse_storage_class": Data(
+            lambda item: parser("job.stack.parse_storage_class")(item, ("nfs",)), [CLASS]
+        ),
     }
 )
 
@@ -1203,6 +1215,7 @@ DATA.update(
         "kubernetes.foreign.is_mirror_pod": Data(
             lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)
         ),
+        "kubernetes.foreign.is_made_pod": Data(parser("kubernetes.foreign.is_made_pod"), POD, (True,)),
         "kubernetes.foreign.is_everywhere": Data(
             lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)
         ),
@@ -1258,8 +1271,8 @@ def found_in(data: typing.Any) -> typing.Any:
     registry = parser("redfish.registry.parse")(data, "/registry")
     return [
         item
-        for item in parser("redfish.settings.settings")(
-            parser("redfish.resources.bios")(SHORT_BIOS), {}, registry, "", KEYS
+        for item in parser("redfish.settings.list_settings")(
+            parser("redfish.resources.parse_bios")(SHORT_BIOS), {}, registry, "", KEYS
         )
         if item.attributes
     ]
@@ -1268,7 +1281,9 @@ def found_in(data: typing.Any) -> typing.Any:
 def by_names(data: typing.Any) -> typing.Any:
     return [
         item
-        for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(data), {}, None, "", KEYS)
+        for item in parser("redfish.settings.list_settings")(
+            parser("redfish.resources.parse_bios")(data), {}, None, "", KEYS
+        )
         if item.attributes
     ]
 
@@ -1305,8 +1320,8 @@ TEXT.update(
             ["SR_IOVSupport_0047"],
             (False,),
         ),
-        "redfish.registry.candidates": Text(
-            lambda text: parser("redfish.registry.candidates")(text.split("\n"), text),
+        "redfish.registry.find_candidates": Text(
+            lambda text: parser("redfish.registry.find_candidates")(text.split("\n"), text),
             ["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"],
             ((),),
         ),
@@ -1314,28 +1329,28 @@ TEXT.update(
 )
 DATA.update(
     {
-        "redfish.resources.members": Data(
-            lambda data: parser("redfish.resources.members")(data, "x"), [BMC["/redfish/v1/Systems"]]
+        "redfish.resources.list_members": Data(
+            lambda data: parser("redfish.resources.list_members")(data, "x"), [BMC["/redfish/v1/Systems"]]
         ),
         "redfish.resources.expanded": Data(
             lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]
         ),
-        "redfish.resources.system": Data(
-            parser("redfish.resources.system"),
+        "redfish.resources.parse_system": Data(
+            parser("redfish.resources.parse_system"),
             [BMC["/redfish/v1/Systems/System.Embedded.1"]],
-            (parser("redfish.resources.system")({}),),
+            (parser("redfish.resources.parse_system")({}),),
         ),
         "redfish.resources.reset_types": Data(
             parser("redfish.resources.reset_types"),
             [{"Parameters": [{"Name": "ResetType", "AllowableValues": ["On", "ForceRestart"]}]}],
             ((),),
         ),
-        "redfish.resources.bios": Data(parser("redfish.resources.bios"), [SHORT_BIOS]),
-        "redfish.resources.pending": Data(
-            lambda data: parser("redfish.resources.pending")(data, {}), [SHORT_BIOS], ({},)
+        "redfish.resources.parse_bios": Data(parser("redfish.resources.parse_bios"), [SHORT_BIOS]),
+        "redfish.resources.parse_pending": Data(
+            lambda data: parser("redfish.resources.parse_pending")(data, {}), [SHORT_BIOS], ({},)
         ),
-        "redfish.resources.manager": Data(
-            parser("redfish.resources.manager"), [BMC[IDRAC]], (parser("redfish.resources.manager")({}),)
+        "redfish.resources.parse_manager": Data(
+            parser("redfish.resources.parse_manager"), [BMC[IDRAC]], (parser("redfish.resources.parse_manager")({}),)
         ),
         "redfish.resources.lockdown": Data(
             parser("redfish.resources.lockdown"),
@@ -1344,13 +1359,17 @@ DATA.update(
         "redfish.resources.next_page": Data(
             parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)
         ),
-        "redfish.resources.bios_jobs": Data(
-            lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)
+        "redfish.resources.parse_bios_jobs": Data(
+            lambda data: parser("redfish.resources.parse_bios_jobs")([data]),
+            [{**DELL_JOB, "JobState": "Scheduled"}],
+            ((),),
         ),
-        "redfish.resources.failed_job": Data(
-            lambda data: parser("redfish.resources.failed_job")([data]), [{**DELL_JOB, "JobState": "Failed"}], ("",)
+        "redfish.resources.explain_failed_job": Data(
+            lambda data: parser("redfish.resources.explain_failed_job")([data]),
+            [{**DELL_JOB, "JobState": "Failed"}],
+            ("",),
         ),
-        "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
+        "redfish.resources.parse_message_id": Data(parser("redfish.resources.parse_message_id"), [REFUSAL], ("",)),
         "redfish.resources.said": Data(parser("redfish.resources.said"), [REFUSAL], ("",)),
         "redfish.resources.etag": Data(
             lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)
@@ -1362,9 +1381,11 @@ DATA.update(
             lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)
         ),
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
-        "redfish.settings.settings": Data(by_names, [SHORT_BIOS], ([],)),
-        "redfish.settings.why_held": Data(
-            lambda data: parser("redfish.settings.why_held")(parser("redfish.resources.bios")(data), None, ()),
+        "redfish.settings.list_settings": Data(by_names, [SHORT_BIOS], ([],)),
+        "redfish.settings.explain_why_held": Data(
+            lambda data: parser("redfish.settings.explain_why_held")(
+                parser("redfish.resources.parse_bios")(data), None, ()
+            ),
             [SHORT_BIOS],
             ("the BMC offers no settings object for its BIOS",),
         ),

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ip_link import vf_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ip_link import parse_vf_settings
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"
 UNTOUCHED = VfAdministration(None, None, "Follow", 0, 0, False, True, 0, 0)
@@ -27,26 +27,26 @@ def of(**changes: typing.Any) -> str:
 
 
 def test_an_igb_whose_vfs_nobody_has_touched() -> None:
-    assert vf_settings(captured("6.15-igb")) == {"eth1": dict.fromkeys(range(3), UNTOUCHED)}
+    assert parse_vf_settings(captured("6.15-igb")) == {"eth1": dict.fromkeys(range(3), UNTOUCHED)}
 
 
 def test_a_vf_that_a_pod_has_with_all_that_its_network_sets() -> None:
-    settings = vf_settings(captured("6.15-igb-vf-in-pod"))["eth1"]
+    settings = parse_vf_settings(captured("6.15-igb-vf-in-pod"))["eth1"]
     assert settings[0] == VfAdministration(None, None, "Follow", 100, 2, True, False, 0, 500)
     assert [settings[number] for number in (1, 2, 3)] == [UNTOUCHED] * 3
 
 
 def test_guids_and_link_states_on_infiniband() -> None:
-    assert vf_settings(captured("by-hand-infiniband"))["ibp60s0"] == {
+    assert parse_vf_settings(captured("by-hand-infiniband"))["ibp60s0"] == {
         0: VfAdministration("0x0200000000000001", "0x0200000000000001", "Up", 0, 0, False, False),
         1: VfAdministration("0x0000000000000000", "0x0000000000000000", "Down", 0, 0, False, False),
     }
 
 
 def test_what_a_driver_does_not_tell_is_not_known() -> None:
-    assert vf_settings(of()) == {"eth1": {0: VfAdministration(vlan=0, vlan_qos=0)}}
+    assert parse_vf_settings(of()) == {"eth1": {0: VfAdministration(vlan=0, vlan_qos=0)}}
     # before there was a list of VLANs
-    assert vf_settings(of(vlan=7, qos=1)) == {"eth1": {0: VfAdministration(vlan=7, vlan_qos=1)}}
+    assert parse_vf_settings(of(vlan=7, qos=1)) == {"eth1": {0: VfAdministration(vlan=7, vlan_qos=1)}}
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_what_a_driver_does_not_tell_is_not_known() -> None:
 )
 def test_what_is_not_understood_is_refused(text: str, seen: str) -> None:
     with pytest.raises(ParseError) as raised:
-        vf_settings(text)
+        parse_vf_settings(text)
     assert seen in str(raised.value)

@@ -11,7 +11,11 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Lease, SharedPool, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
+    AddressLease,
+    SharedPool,
+    UsedNetwork,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ipam
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
@@ -34,7 +38,9 @@ def networks(
 
 def test_attachments_that_an_operator_made() -> None:
     first, second, third = yaml.safe_load((FIXTURES / "networkattachmentdefinitions.yaml").read_text())["items"]
-    assert ipam.attachment_networks(first, ()) == (Taken("attachment", "10.80.0.0/24", "default/op-hl", "host-local"),)
+    assert ipam.attachment_networks(first, ()) == (
+        UsedNetwork("attachment", "10.80.0.0/24", "default/op-hl", "host-local"),
+    )
     for item in (second, third):
         with pytest.raises(ResourceError, match="the pods name their addresses"):
             ipam.attachment_networks(item, ())
@@ -98,15 +104,15 @@ def test_networks_of_the_cluster() -> None:
         },
     }
     assert ipam.node_networks(node) == (
-        Taken("node", "10.78.0.11/32", "node a"),
-        Taken("pods", "10.244.0.0/24", "pods of node a"),
+        UsedNetwork("node", "10.78.0.11/32", "node a"),
+        UsedNetwork("pods", "10.244.0.0/24", "pods of node a"),
     )
     service = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}
-    assert ipam.service_networks(service) == (Taken("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),)
+    assert ipam.service_networks(service) == (UsedNetwork("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),)
     headless = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"clusterIPs": ["None"]}}
     assert ipam.service_addresses(headless) == ()
     assert ipam.service_addresses({**headless, "spec": {"clusterIPs": ["10.96.0.1"]}}) == (
-        Taken("services", "10.96.0.1/32", "Service default/s"),
+        UsedNetwork("services", "10.96.0.1/32", "Service default/s"),
     )
     # oc get network.config cluster -o yaml, shortened
     network = {
@@ -140,7 +146,7 @@ def test_leases_count_from_the_network_address() -> None:
             },
         },
     }
-    assert ipam.leases(pool) == (Lease("10.79.0.2", "training/a"), Lease("10.79.0.5", "training/b"))
+    assert ipam.leases(pool) == (AddressLease("10.79.0.2", "training/a"), AddressLease("10.79.0.5", "training/b"))
 
 
 @pytest.mark.parametrize("allocations", [{"x": {}}, {"256": {}}, {"-1": {}}, {"1": "a"}, ["x"]])

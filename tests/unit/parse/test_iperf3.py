@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.iperf3 import Iperf3Error, Report, error, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.iperf3 import (
+    Iperf3Error,
+    Iperf3Report,
+    error,
+    parse,
+)
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/iperf3-3.12"
 CAPTURES = sorted(path.name.split(".")[0] for path in FIXTURES.glob("*.client.stdout"))
@@ -103,7 +108,9 @@ def test_what_is_no_result(text: str, message: str) -> None:
 
 
 def test_one_stream_where_nothing_says_how_many() -> None:
-    assert parse('{\n"start": {"connected": 7}, "end": {"sum_received": {"bits_per_second": 5e9}}}') == Report(5.0, 1)
+    assert parse('{\n"start": {"connected": 7}, "end": {"sum_received": {"bits_per_second": 5e9}}}') == Iperf3Report(
+        5.0, 1
+    )
 
 
 @given(st.sampled_from(CAPTURES), st.data())

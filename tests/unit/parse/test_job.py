@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import (
-    attachment,
+    find_runtime,
     is_job,
-    networks,
-    pod_devices,
-    runtime_of,
-    workload,
+    parse_attachment,
+    parse_networks,
+    parse_pod_devices,
+    parse_workload,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import quantity
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
@@ -68,7 +68,7 @@ def job(kind: str, spec: dict[str, typing.Any]) -> dict[str, typing.Any]:
 )
 def test_pod_templates_of_every_kind(resource: dict[str, typing.Any], templates: list[tuple[str, int]]) -> None:
     assert is_job(resource)
-    assert [(item.path, item.count) for item in workload(resource).templates] == templates
+    assert [(item.path, item.count) for item in parse_workload(resource).templates] == templates
 
 
 def test_what_makes_no_pods_is_no_job() -> None:
@@ -91,7 +91,7 @@ def test_what_makes_no_pods_is_no_job() -> None:
     ],
 )
 def test_annotations(text: typing.Optional[str], found: list[tuple[str, str]]) -> None:
-    assert [(request.full_name, request.interface) for request in networks(text, "n", "p")] == found
+    assert [(request.full_name, request.interface) for request in parse_networks(text, "n", "p")] == found
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_annotations(text: typing.Optional[str], found: list[tuple[str, str]]) -
 )
 def test_annotations_that_multus_refuses(text: str) -> None:
     with pytest.raises(ResourceError, match=r"k8s\.v1\.cni\.cncf\.io/networks"):
-        networks(text, "n", "p")
+        parse_networks(text, "n", "p")
 
 
 def test_what_a_train_job_changes_in_its_runtime() -> None:
@@ -113,7 +113,7 @@ def test_what_a_train_job_changes_in_its_runtime() -> None:
         "env": [{"name": "NCCL_DEBUG", "value": "WARN"}, {"name": "NEW", "value": "1"}],
         "resourcesPerNode": {"limits": amounts},
     }
-    (template,) = workload(train, [runtime]).templates
+    (template,) = parse_workload(train, [runtime]).templates
     (container,) = template.containers
     values = {variable.name: variable.value for variable in container.environment}
     assert (template.count, container.limits, container.requests) == (16, amounts, amounts)
@@ -146,7 +146,7 @@ def test_patches_of_a_train_job(form: str) -> None:
         },
     }
     train["spec"][form] = [patch] if form == "runtimePatches" else [{"targetJobs": [{"name": "node"}], **pod}]
-    (template,) = workload(train, [runtime]).templates
+    (template,) = parse_workload(train, [runtime]).templates
     assert [request.full_name for request in template.networks] == ["training/rdmashared-net"]
     assert template.memory_volumes == {"shared-memory": "1Gi"}
     assert (template.containers[0].user, template.containers[0].mounts["/more"], "more" in template.volumes) == (
@@ -166,13 +166,13 @@ def test_patches_of_a_train_job(form: str) -> None:
     ],
 )
 def test_runtimes_that_a_job_refers_to(reference: dict[str, str], found: tuple[str, ...]) -> None:
-    assert runtime_of(job("TrainJob", {"runtimeRef": reference})) == found
+    assert find_runtime(job("TrainJob", {"runtimeRef": reference})) == found
 
 
 @pytest.mark.parametrize("reference", [{}, {"kind": "Runtime", "name": "torch"}, []])
 def test_a_train_job_that_refers_to_nothing(reference: typing.Union[dict[str, str], list[typing.Any]]) -> None:
     with pytest.raises(ResourceError):
-        runtime_of(job("TrainJob", {"runtimeRef": reference}))
+        find_runtime(job("TrainJob", {"runtimeRef": reference}))
 
 
 def test_interfaces_and_devices_of_a_pod() -> None:
@@ -182,23 +182,23 @@ def test_interfaces_and_devices_of_a_pod() -> None:
         {"name": "n/b", "interface": "net2"},
     ]
     pod = {"metadata": {"name": "p", "annotations": {"k8s.v1.cni.cncf.io/network-status": json.dumps(status)}}}
-    assert pod_devices(pod) == PodDevices("p", ("net1", "net2"), ("mlx5_6", "mlx5_7"))
-    assert pod_devices({"metadata": {"name": "p"}}) == PodDevices("p", (), ())
+    assert parse_pod_devices(pod) == PodDevices("p", ("net1", "net2"), ("mlx5_6", "mlx5_7"))
+    assert parse_pod_devices({"metadata": {"name": "p"}}) == PodDevices("p", (), ())
     for broken in ("{", "{}", "[1]"):
         with pytest.raises(ResourceError):
-            pod_devices({"metadata": {"name": "p", "annotations": {"k8s.v1.cni.cncf.io/network-status": broken}}})
+            parse_pod_devices({"metadata": {"name": "p", "annotations": {"k8s.v1.cni.cncf.io/network-status": broken}}})
 
 
 def test_attachments() -> None:
-    found = attachment(definition("net", "sriov", "openshift.io/x", routes=[{"dst": "::/0"}]))
+    found = parse_attachment(definition("net", "sriov", "openshift.io/x", routes=[{"dst": "::/0"}]))
     assert (found.name, found.kinds, found.resource, found.default_route) == (
         "training/net",
         ("sriov",),
         "openshift.io/x",
         True,
     )
-    assert not attachment(definition("net", "macvlan", routes=[{"dst": "10.0.0.0/8"}])).default_route
-    assert "no JSON" in attachment({**definition("net", "macvlan"), "spec": {"config": "{"}}).problem
+    assert not parse_attachment(definition("net", "macvlan", routes=[{"dst": "10.0.0.0/8"}])).default_route
+    assert "no JSON" in parse_attachment({**definition("net", "macvlan"), "spec": {"config": "{"}}).problem
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_attachments() -> None:
 def test_little_is_kept_of_an_attachment_whatever_a_tenant_writes(
     definition_of: typing.Callable[[], typing.Any],
 ) -> None:
-    found = attachment(definition_of())
+    found = parse_attachment(definition_of())
     assert found.problem and len(repr(found)) < 2000
 
 
@@ -265,4 +265,4 @@ def test_a_file_that_unfolds_without_end_is_refused() -> None:
     knot = yaml.safe_load("&a {spec: {again: *a}}")
     for resource in (job("JobSet", bomb), {**knot, **job("JobSet", knot)}):
         with pytest.raises(ResourceError, match="no job looks like that"):
-            workload(resource)
+            parse_workload(resource)

@@ -12,10 +12,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.kernel_arguments import (
-    command_line,
     drop_in,
-    grub_entries,
-    grubby_entries,
+    parse_command_line,
+    parse_grub_entries,
+    parse_grubby_entries,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render.kernel_arguments import grub_drop_in
 
@@ -48,32 +48,37 @@ ARGUMENT = some.text(alphabet="abcz019_.,:=@/+%~-", min_size=1, max_size=12)
 
 
 def test_command_line_with_quotes() -> None:
-    assert command_line('BOOT_IMAGE=/vmlinuz ro dyndbg="file a +p"  iommu=pt\n') == (
+    assert parse_command_line('BOOT_IMAGE=/vmlinuz ro dyndbg="file a +p"  iommu=pt\n') == (
         "BOOT_IMAGE=/vmlinuz",
         "ro",
         'dyndbg="file a +p"',
         "iommu=pt",
     )
-    assert command_line("") == () and command_line('x="never closed iommu=pt') == ('x="never closed iommu=pt',)
+    assert parse_command_line("") == () and parse_command_line('x="never closed iommu=pt') == (
+        'x="never closed iommu=pt',
+    )
 
 
 def test_entries_of_grub_are_those_that_boot_a_system() -> None:
-    assert grub_entries(GRUB) == (("root=UUID=5a1c", "ro", "quiet", "iommu=pt"), ("root=UUID=5a1c", "ro", "single"))
-    assert grub_entries("linuxefi /vmlinuz root=/dev/a b") == (("root=/dev/a", "b"),)
+    assert parse_grub_entries(GRUB) == (
+        ("root=UUID=5a1c", "ro", "quiet", "iommu=pt"),
+        ("root=UUID=5a1c", "ro", "single"),
+    )
+    assert parse_grub_entries("linuxefi /vmlinuz root=/dev/a b") == (("root=/dev/a", "b"),)
 
 
 def test_entries_of_grubby() -> None:
-    assert [entry[-1] for entry in grubby_entries(GRUBBY)] == ["iommu=pt", "ro"]
+    assert [entry[-1] for entry in parse_grubby_entries(GRUBBY)] == ["iommu=pt", "ro"]
 
 
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (grub_entries, ""),
-        (grub_entries, "linux /boot/memtest86+x64.bin"),
-        (grub_entries, "# linux /vmlinuz root=/dev/a"),
-        (grubby_entries, ""),
-        (grubby_entries, 'args="ro'),
+        (parse_grub_entries, ""),
+        (parse_grub_entries, "linux /boot/memtest86+x64.bin"),
+        (parse_grub_entries, "# linux /vmlinuz root=/dev/a"),
+        (parse_grubby_entries, ""),
+        (parse_grubby_entries, 'args="ro'),
         (drop_in, ""),
         (drop_in, 'GRUB_CMDLINE_LINUX="iommu=pt"'),
         (drop_in, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX `reboot`"'),
@@ -92,15 +97,17 @@ def test_the_drop_in_comes_back(arguments: list[str]) -> None:
 
 @hypothesis.given(some.lists(ARGUMENT, min_size=1, max_size=5), some.text(alphabet=' "\nax=', max_size=40))
 def test_arguments_without_quotes_come_back_whatever_is_behind(arguments: list[str], tail: str) -> None:
-    assert command_line(" ".join(arguments) + " " + tail)[: len(arguments)] == tuple(arguments)
-    assert "".join(command_line(tail)).replace(" ", "").replace("\n", "") == tail.replace(" ", "").replace("\n", "")
+    assert parse_command_line(" ".join(arguments) + " " + tail)[: len(arguments)] == tuple(arguments)
+    assert "".join(parse_command_line(tail)).replace(" ", "").replace("\n", "") == tail.replace(" ", "").replace(
+        "\n", ""
+    )
 
 
 @hypothesis.given(some.integers(0, len(GRUBBY)), some.integers(0, len(GRUB)))
 def test_truncated(one: int, other: int) -> None:
     for parse, text, whole in (
-        (grubby_entries, GRUBBY[:one], grubby_entries(GRUBBY)),
-        (grub_entries, GRUB[:other], grub_entries(GRUB)),
+        (parse_grubby_entries, GRUBBY[:one], parse_grubby_entries(GRUBBY)),
+        (parse_grub_entries, GRUB[:other], parse_grub_entries(GRUB)),
     ):
         try:
             found = parse(text)

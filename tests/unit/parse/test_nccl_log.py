@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import (
     Completion,
     classify,
-    completion,
+    parse_completion,
 )
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
@@ -482,17 +482,17 @@ def test_a_channel_of_rccl_that_is_torn_is_not_there(tail: str) -> None:
     ],
 )
 def test_failed_completions(text: str, found: typing.Optional[Completion]) -> None:
-    assert completion(text) == found
+    assert parse_completion(text) == found
 
 
 def test_failed_completions_of_public_reports_name_both_ends() -> None:
     problems = parse_text((PUBLIC / "nccl-two-nodes.txt").read_text()).problems
     ends = ("192.0.2.5", "::ffff:198.51.100.3", "::ffff:198.51.100.5", "mlx5_10")
-    assert [completion(problem.text) for problem in problems] == [Completion(12, *ends), Completion(5, *ends)]
+    assert [parse_completion(problem.text) for problem in problems] == [Completion(12, *ends), Completion(5, *ends)]
     problems = parse_text((PUBLIC / "nccl-one-pod.txt").read_text()).problems
     first = Completion(12, "10.0.0.36", "fd00:0:9000:5000:4:200:3:ff22", "fd00:0:9000:5000:4:200:3:ff1f")
     # those of one status and one cause are alike
-    assert [(completion(problem.text), problem.count) for problem in problems] == [
+    assert [(parse_completion(problem.text), problem.count) for problem in problems] == [
         (first, 2),
         (
             first._replace(

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests import (
-    Reader,
+    NcclTestsReader,
     parse,
     parse_json,
     parse_text,
@@ -328,7 +328,7 @@ def test_other_text_has_no_run() -> None:
 
 
 def test_lines_reach_the_other_reader_as_they_are() -> None:
-    text, reader = text_of("mpi-hosts.txt"), Reader()
+    text, reader = text_of("mpi-hosts.txt"), NcclTestsReader()
     assert nccl_log.parse(reader.watch(text.splitlines(keepends=True))) == nccl_log.parse_text(text)
     assert reader.runs() == parse_text(text)
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import SwitchPort
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import switch_port
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import parse_switch_port
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import (
-    default_routes,
-    default_routes_6,
-    neighbours,
+    parse_default_routes,
+    parse_default_routes_6,
+    parse_neighbours,
 )
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp"
@@ -46,9 +46,9 @@ def frame(*parts: bytes) -> bytes:
     ],
 )
 def test_captured_frames(name: str, port: SwitchPort) -> None:
-    assert switch_port(captured(name)) == port
+    assert parse_switch_port(captured(name)) == port
     # a frame is filled to 60 bytes
-    assert switch_port(captured(name) + bytes(20)) == port
+    assert parse_switch_port(captured(name) + bytes(20)) == port
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_captured_frames(name: str, port: SwitchPort) -> None:
     ],
 )
 def test_ids_in_other_forms(chassis: bytes, text: str) -> None:
-    assert switch_port(frame(part(1, chassis), part(2, b"\x05swp3"))) == SwitchPort(text, "swp3")
+    assert parse_switch_port(frame(part(1, chassis), part(2, b"\x05swp3"))) == SwitchPort(text, "swp3")
 
 
 def test_the_vlan_of_untagged_frames_may_be_none() -> None:
     parts = (part(1, b"\x07a"), part(2, b"\x07b"))
-    assert switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x01\x00\x00"))).vlan is None
-    assert switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x01\x00\x64"))).vlan == 100
-    assert switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x03\x00\x64"))).vlan is None
+    assert parse_switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x01\x00\x00"))).vlan is None
+    assert parse_switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x01\x00\x64"))).vlan == 100
+    assert parse_switch_port(frame(*parts, part(127, b"\x00\x80\xc2\x03\x00\x64"))).vlan is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_vlan_of_untagged_frames_may_be_none() -> None:
 )
 def test_a_broken_frame_is_said(broken: bytes, words: str) -> None:
     with pytest.raises(ParseError, match=words):
-        switch_port(broken)
+        parse_switch_port(broken)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_broken_frame_is_said(broken: bytes, words: str) -> None:
 )
 def test_a_name_that_no_switch_has_is_refused_by_what_it_is_of(name: bytes) -> None:
     fine = part(1, b"\x07leaf-1"), part(2, b"\x05swp3"), part(5, b"leaf-1")
-    assert switch_port(frame(*fine)) == SwitchPort("leaf-1", "swp3", "leaf-1")
+    assert parse_switch_port(frame(*fine)) == SwitchPort("leaf-1", "swp3", "leaf-1")
     wrong = {
         "the ID of the chassis": part(1, b"\x07" + name),
         "the ID of the port": part(2, b"\x05" + name),
@@ -107,7 +107,7 @@ def test_a_name_that_no_switch_has_is_refused_by_what_it_is_of(name: bytes) -> N
         with pytest.raises(
             ParseError, match=f"^LLDP, {what}: .* is not letters, digits and plain signs of a switch's name, up to 255"
         ) as error:
-            switch_port(frame(*fine[:number], broken, *fine[number + 1 :]))
+            parse_switch_port(frame(*fine[:number], broken, *fine[number + 1 :]))
         assert str(error.value).isprintable() and len(str(error.value)) < 400
 
 
@@ -116,16 +116,16 @@ def test_a_frame_that_is_cut_says_so(name: str, length: int) -> None:
     whole = captured(name)
     cut = whole[:length]
     if len(cut) >= len(whole):
-        assert switch_port(cut) == switch_port(whole)
+        assert parse_switch_port(cut) == parse_switch_port(whole)
     else:
         with pytest.raises(ParseError):
-            switch_port(cut)
+            parse_switch_port(cut)
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_port_or_an_error(body: bytes) -> None:
     try:
-        port = switch_port(HEADER + body)
+        port = parse_switch_port(HEADER + body)
     except ParseError:
         return
     assert port.chassis and port.port and (port.vlan is None or 0 < port.vlan < 65536)
@@ -146,8 +146,8 @@ def test_neighbours_that_were_seen() -> None:
             "state": ["STALE"],
         },
     ]
-    assert neighbours(json.dumps(entries)) == {"ens1": ("b8:3f:d2:00:00:0f", "b8:3f:d2:00:00:10")}
-    assert neighbours("[]") == {}
+    assert parse_neighbours(json.dumps(entries)) == {"ens1": ("b8:3f:d2:00:00:0f", "b8:3f:d2:00:00:10")}
+    assert parse_neighbours("[]") == {}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_neighbours_that_were_seen() -> None:
 )
 def test_other_forms_of_neighbours_are_said(text: str) -> None:
     with pytest.raises(ParseError):
-        neighbours(text)
+        parse_neighbours(text)
 
 
 def test_default_routes() -> None:
@@ -172,11 +172,11 @@ def test_default_routes() -> None:
         "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
         "eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
     )
-    assert default_routes(ROUTES + lines) == ("eth0",)
-    assert default_routes(ROUTES) == ()
+    assert parse_default_routes(ROUTES + lines) == ("eth0",)
+    assert parse_default_routes(ROUTES) == ()
     for broken in ("", "eth0 00000000", ROUTES + "eth0\t00000000\n"):
         with pytest.raises(ParseError):
-            default_routes(broken)
+            parse_default_routes(broken)
 
 
 ROUTES_6 = """\
@@ -189,8 +189,8 @@ fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000
 
 def test_default_routes_of_ipv6() -> None:
     """As a host shows them: the route on lo refuses what has no other."""
-    assert default_routes_6(ROUTES_6) == ("eth0",)
-    assert default_routes_6("") == default_routes_6(ROUTES_6.partition("\n")[0]) == ()
+    assert parse_default_routes_6(ROUTES_6) == ("eth0",)
+    assert parse_default_routes_6("") == parse_default_routes_6(ROUTES_6.partition("\n")[0]) == ()
     for broken in (
         "x",
         ROUTES_6.replace("00000003     eth0", "0000000g     eth0"),
@@ -198,4 +198,4 @@ def test_default_routes_of_ipv6() -> None:
         ROUTES_6.replace(" eth0", " e/1"),
     ):
         with pytest.raises(ParseError):
-            default_routes_6(broken)
+            parse_default_routes_6(broken)

@@ -24,8 +24,8 @@ IGB = space([AER, ARI, (SRIOV, sriov_body(8, 0, 128, 2, True, (0xFE80000C, 0, 0,
 
 
 def test_a_whole_capability() -> None:
-    assert pci_config.sriov(IGB) == SriovCapability(8, 8, 0, 128, 2, True, (0, 3))
-    assert pci_config.sriov(space([(SRIOV, sriov_body(16, 8, 2, 1, False))])) == SriovCapability(
+    assert pci_config.parse_sriov(IGB) == SriovCapability(8, 8, 0, 128, 2, True, (0, 3))
+    assert pci_config.parse_sriov(space([(SRIOV, sriov_body(16, 8, 2, 1, False))])) == SriovCapability(
         16, 16, 8, 2, 1, False, (0,)
     )
 
@@ -45,7 +45,7 @@ def test_a_whole_capability() -> None:
     ],
 )
 def test_bars_of_vfs(registers: typing.Sequence[int], bars: typing.Optional[tuple[int, ...]]) -> None:
-    seen = pci_config.sriov(space([(SRIOV, sriov_body(8, bars=registers))]))
+    seen = pci_config.parse_sriov(space([(SRIOV, sriov_body(8, bars=registers))]))
     assert (seen.bars if seen else None) == bars
 
 
@@ -67,7 +67,11 @@ def test_bars_of_vfs(registers: typing.Sequence[int], bars: typing.Optional[tupl
     ],
 )
 def test_nothing_is_made_up(raw: bytes) -> None:
-    assert pci_config.sriov(raw) is None and pci_config.acs(raw) is None and pci_config.last_bus(raw) is None
+    assert (
+        pci_config.parse_sriov(raw) is None
+        and pci_config.parse_acs(raw) is None
+        and pci_config.parse_last_bus(raw) is None
+    )
 
 
 @given(
@@ -84,25 +88,31 @@ def test_it_says_the_truth_or_nothing(
 ) -> None:
     whole = space([*before, (SRIOV, sriov_body(total, current, offset, stride, ari))])
     truth = SriovCapability(total, total, current, offset, stride, ari, (0,))
-    assert pci_config.sriov(whole) == truth
-    assert pci_config.sriov(whole[:end]) in (truth, None)
-    assert pci_config.acs(whole[:end]) in (Acs(0x5F, 0x1D), None)
+    assert pci_config.parse_sriov(whole) == truth
+    assert pci_config.parse_sriov(whole[:end]) in (truth, None)
+    assert pci_config.parse_acs(whole[:end]) in (Acs(0x5F, 0x1D), None)
 
 
 @given(st.binary(max_size=4096))
 def test_any_bytes_are_no_traceback(raw: bytes) -> None:
-    for read in (pci_config.sriov, pci_config.acs, pci_config.last_bus, pci_config.sriov_absence, pci_config.payload):
+    for read in (
+        pci_config.parse_sriov,
+        pci_config.parse_acs,
+        pci_config.parse_last_bus,
+        pci_config.parse_sriov_absence,
+        pci_config.parse_payload,
+    ):
         read(raw)
 
 
 def test_a_port_above() -> None:
     port = bridge(0x3C, 0x3D, [AER, (ACS, b"\x5f\x00\x1d\x00")])
-    assert pci_config.acs(port) == Acs(0x5F, 0x1D) and pci_config.last_bus(port) == 0x3D
-    assert pci_config.last_bus(port[:64]) == 0x3D, "anybody may read as much"
+    assert pci_config.parse_acs(port) == Acs(0x5F, 0x1D) and pci_config.parse_last_bus(port) == 0x3D
+    assert pci_config.parse_last_bus(port[:64]) == 0x3D, "anybody may read as much"
     assert (
-        pci_config.last_bus(port[:63]) is None
-        and pci_config.last_bus(bridge(0x3D, 0x3C)) is None
-        and pci_config.last_bus(bridge(0, 0)) is None
+        pci_config.parse_last_bus(port[:63]) is None
+        and pci_config.parse_last_bus(bridge(0x3D, 0x3C)) is None
+        and pci_config.parse_last_bus(bridge(0, 0)) is None
     )
 
 
@@ -122,13 +132,15 @@ def test_a_port_above() -> None:
 )
 def test_memory_of_vfs(of_vfs: typing.Sequence[tuple[int, int, int]], seen: VfMemory) -> None:
     text = resource(*of_vfs)
-    assert sysfs.vf_memory(text) == seen
+    assert sysfs.parse_vf_memory(text) == seen
     last = text.rsplit("\n", maxsplit=1)[-1]
-    assert sysfs.vf_memory("\n".join([text, *[last] * 4])) == seen, "what a kernel shows behind them is of bridges"
+    assert sysfs.parse_vf_memory("\n".join([text, *[last] * 4])) == seen, (
+        "what a kernel shows behind them is of bridges"
+    )
 
 
 def test_a_kernel_without_sriov_has_no_lines_for_vfs() -> None:
-    assert sysfs.vf_memory("\n".join(resource(PLACED).split("\n")[:7])) is None
+    assert sysfs.parse_vf_memory("\n".join(resource(PLACED).split("\n")[:7])) is None
 
 
 @given(st.integers(0, 12), st.integers(0, 18))
@@ -136,4 +148,4 @@ def test_a_resource_that_is_cut_short_is_refused(lines: int, characters: int) ->
     whole = resource(PLACED).split("\n")
     cut = "\n".join([*whole[:lines], whole[lines][:characters]])
     with pytest.raises(ParseError):
-        sysfs.vf_memory(cut)
+        sysfs.parse_vf_memory(cut)

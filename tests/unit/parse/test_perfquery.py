@@ -12,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.counters import BITS, PortCounters, growth
+from ansible_collections.linerate.rdma.plugins.module_utils._model.counters import BITS, PortCounters, compute_growth
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED, answers, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import (
+    ASKED,
+    list_answers,
+    parse,
+)
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
 GUID = "0x0000000000200000"
@@ -73,9 +77,9 @@ def test_several_ports_of_a_switch_are_read_each_with_the_wider_of_its_counters(
 
 def test_what_rose_between_two_captures_is_told() -> None:
     before, after = (parse(text(f"perfquery_{name}") + text(f"perfquery_x_{name}")) for name in ("before", "after"))
-    assert growth(GUID, 7, before[0], after[0]).grown == {"SymbolErrorCounter": 12, "PortXmitWait": 4000000}
-    assert growth(GUID, 8, before[1], after[1]).grown == {}
-    assert growth(GUID, 8, before[1], after[1]).rise("PortXmitWait") == 0
+    assert compute_growth(GUID, 7, before[0], after[0]).grown == {"SymbolErrorCounter": 12, "PortXmitWait": 4000000}
+    assert compute_growth(GUID, 8, before[1], after[1]).grown == {}
+    assert compute_growth(GUID, 8, before[1], after[1]).rise("PortXmitWait") == 0
 
 
 def test_a_port_without_an_answer_ends_the_list_and_what_came_before_it_is_true() -> None:
@@ -137,7 +141,7 @@ def test_a_port_that_is_not_whole_or_another_is_refused(broken: str) -> None:
 
 
 def test_each_node_answers_for_itself() -> None:
-    read = answers(
+    read = list_answers(
         f"{ASKED} 2\n{text('perfquery_after')}{text('perfquery_x_after')}{ASKED} 77\nibwarn: [1] mad_rpc: _do_madrpc"
         f" failed; dport (Lid 77)\n{text('perfquery_bad_lid')}{ASKED} 3\n{text('perfquery_after')}{ASKED}"
         f" 4\n{text('perfquery_after')[:-9]}\n{ASKED} 5\n"
@@ -148,7 +152,7 @@ def test_each_node_answers_for_itself() -> None:
         "ibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 77); perfquery: iberror: failed: classportinfo query",
     )
     assert read[3] == ((), "LID 2 answered") and not read[4][0] and "PortXmitWait" in read[4][1] and read[5] == ((), "")
-    assert answers("sh: perfquery: not found\n") == {}
+    assert list_answers("sh: perfquery: not found\n") == {}
 
 
 VALUES = st.fixed_dictionaries({name: st.integers(0, (1 << bits) - 1) for name, bits in BITS.items()})
@@ -185,7 +189,7 @@ def test_hostile_text_is_refused_or_read_and_nothing_else(more: str, name: str, 
     except ParseError:
         ports = ()
     assert all(0 <= value < 1 << 64 and name in BITS for port in ports for name, value in port.counters.items())
-    assert all(isinstance(words, str) for _ports, words in answers(f"{ASKED} 2\n{broken}").values())
+    assert all(isinstance(words, str) for _ports, words in list_answers(f"{ASKED} 2\n{broken}").values())
 
 
 FEW = PortCounters(
@@ -215,15 +219,15 @@ FEW = PortCounters(
 def test_growth_is_what_the_two_readings_prove(
     later: dict[str, int], grown: dict[str, int], cleared: tuple[str, ...], stuck: tuple[str, ...]
 ) -> None:
-    found = growth(GUID, 7, FEW, PortCounters(2, 7, {**FEW.counters, **later}, FEW.wide))
+    found = compute_growth(GUID, 7, FEW, PortCounters(2, 7, {**FEW.counters, **later}, FEW.wide))
     assert (found.grown, found.cleared, found.stuck) == (grown, cleared, stuck)
     assert all(found.rise(name) is None for name in (*cleared, *stuck, "QP1Dropped")) and "QP1Dropped" in found.lacking
 
 
 def test_what_was_not_read_twice_alike_is_not_known() -> None:
     narrow = PortCounters(2, 7, FEW.counters)
-    assert growth(GUID, 7, narrow, FEW).rise("PortXmitData") is None
+    assert compute_growth(GUID, 7, narrow, FEW).rise("PortXmitData") is None
     assert (
-        growth(GUID, 7, None, FEW, "no answer").why == "no answer"
-        and growth(GUID, 7, FEW, None).rise("PortXmitWait") is None
+        compute_growth(GUID, 7, None, FEW, "no answer").why == "no answer"
+        and compute_growth(GUID, 7, FEW, None).rise("PortXmitWait") is None
     )

@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import host, throttled
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import parse_host, parse_throttled
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
 
@@ -69,7 +69,7 @@ SEEN = "\n".join(
 
 
 def test_a_function_that_a_pod_has_is_not_free_and_an_active_one_comes_first() -> None:
-    seen = host(SEEN, PF)
+    seen = parse_host(SEEN, PF)
     assert seen.free(()) == (THIRD, SECOND) and seen.free((THIRD,)) == (SECOND,)
     with pytest.raises(RdmaError, match="no network interface on the host"):
         seen.device(FIRST)
@@ -77,27 +77,27 @@ def test_a_function_that_a_pod_has_is_not_free_and_an_active_one_comes_first() -
 
 
 def test_a_software_device_is_found_by_its_interface() -> None:
-    seen = host(SEEN.replace("rdma []", 'rdma [{"ifname": "rxe4", "netdev": "eth1v3"}]'), PF)
+    seen = parse_host(SEEN.replace("rdma []", 'rdma [{"ifname": "rxe4", "netdev": "eth1v3"}]'), PF)
     assert seen.device("0000:3c:00.4") == "rxe4" and "0000:3c:00.4" in seen.free(())
 
 
 def test_what_is_set_for_a_function_is_found_by_its_number() -> None:
-    seen = host(SEEN, PF)
+    seen = parse_host(SEEN, PF)
     assert (seen.administration(FIRST).max_tx_rate, seen.administration(SECOND).max_tx_rate) == (5000, 0)
     assert seen.administration(THIRD) == seen.administration("0000:ff:00.0") == VfAdministration()
-    assert host(SEEN.replace(SETTINGS, "torn"), PF).administration(FIRST) == VfAdministration()
+    assert parse_host(SEEN.replace(SETTINGS, "torn"), PF).administration(FIRST) == VfAdministration()
 
 
 def test_an_address_that_others_reach_is_ipv4_if_there_is_one_and_never_local_to_the_link() -> None:
-    seen = host(SEEN, PF)
+    seen = parse_host(SEEN, PF)
     assert (seen.address(PF), seen.address(SECOND)) == ("10.0.0.1", None)
-    assert host(SEEN.replace('"10.0.0.1"', '"torn"'), PF).address(PF) == "2001:db8::1"
+    assert parse_host(SEEN.replace('"10.0.0.1"', '"torn"'), PF).address(PF) == "2001:db8::1"
 
 
 def test_an_address_leads_by_a_function_where_no_other_interface_has_its_network() -> None:
-    seen = host(SEEN, PF)
+    seen = parse_host(SEEN, PF)
     assert seen.leads(PF, "10.0.0.2") and not seen.leads(PF, "192.0.2.2") and not seen.leads(PF, "198.51.100.1")
-    assert not host(SEEN.replace("192.0.2.1", "10.0.0.9"), PF).leads(PF, "10.0.0.2")
+    assert not parse_host(SEEN.replace("192.0.2.1", "10.0.0.9"), PF).leads(PF, "10.0.0.2")
 
 
 @pytest.mark.parametrize(
@@ -105,22 +105,22 @@ def test_an_address_leads_by_a_function_where_no_other_interface_has_its_network
     [("0-7", "", True), ("4-7", "", False), ("0-7", "\nmissing taskset", None), ("0-1", "\nmissing taskset", True)],
 )
 def test_whether_the_tool_is_near_to_the_hca(allowed: str, tools: str, near: object) -> None:
-    assert host(SEEN.replace("allowed 4-7", f"allowed {allowed}{tools}"), PF).probe.near(PF) is near
+    assert parse_host(SEEN.replace("allowed 4-7", f"allowed {allowed}{tools}"), PF).probe.near(PF) is near
 
 
 def test_nothing_is_near_where_nothing_is_known() -> None:
-    assert host(SEEN, PF).probe.near(SECOND) is None
+    assert parse_host(SEEN, PF).probe.near(SECOND) is None
 
 
 def test_periods_without_cpus_are_read_of_either_cgroup() -> None:
-    assert throttled("nr_periods 10\nnr_throttled 4\nthrottled_time 5\n") == 4
-    assert throttled("") is None and throttled("nr_throttled x") is None
+    assert parse_throttled("nr_periods 10\nnr_throttled 4\nthrottled_time 5\n") == 4
+    assert parse_throttled("") is None and parse_throttled("nr_throttled x") is None
 
 
 def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_the_connection() -> None:
     # an observer stays when the run goes: what it was asked to do must not
     ended = subprocess.run(
-        commands.host_shell("0000:ff:1f.7"),
+        commands.render_host_shell("0000:ff:1f.7"),
         input="1 sleep 600\n",
         capture_output=True,
         text=True,
@@ -129,7 +129,7 @@ def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_
     )
     greeting, mark, _rest = ended.stdout.partition(f"\n{MARK} 0 0\n")
     assert ended.returncode == 0 and mark
-    seen = host(greeting, "0000:ff:1f.7")
+    seen = parse_host(greeting, "0000:ff:1f.7")
     assert (seen.functions, seen.netdevs) == ({}, {})
 
 
@@ -140,7 +140,7 @@ def shell_of_host(shell: str, line: str = "", pause: str = "") -> typing.Iterato
     :param line: of the shell, before which it says ``begun`` and pauses, as on a busy node
     :param pause: seconds
     """
-    argv = [shell, *commands.host_shell("0000:ff:1f.7")[1:]]
+    argv = [shell, *commands.render_host_shell("0000:ff:1f.7")[1:]]
     if line:
         (place,) = [number for number, word in enumerate(argv) if f"    {line}" in word]
         argv[place] = argv[place].replace(f"    {line}", f"    echo begun; sleep {pause}; {line}", 1)

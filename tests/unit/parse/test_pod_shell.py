@@ -58,7 +58,7 @@ class Pipe:
 
 @pytest.fixture
 def shell() -> typing.Iterator[Shell]:
-    pipe = Pipe(*commands.shell())
+    pipe = Pipe(*commands.render_shell())
     yield Shell(typing.cast(Channels, pipe), time.monotonic)
     pipe.close()
     assert pipe.process.wait(20) is not None
@@ -107,7 +107,7 @@ def test_who_starts_a_command_ends_the_one_before_it(shell: Shell) -> None:
 
 
 def test_what_runs_ends_with_the_connection() -> None:
-    pipe = Pipe(*commands.shell())
+    pipe = Pipe(*commands.render_shell())
     shell = Shell(typing.cast(Channels, pipe), time.monotonic)
     shell.start(("timeout", "600", "sh", "-c", "echo up; exec sleep 600"))
     assert shell.wait_for("up", 30)

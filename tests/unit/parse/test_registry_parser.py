@@ -15,11 +15,16 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import (
     Challenge,
-    Login,
-    login_for,
-    secrets_of,
+    RegistryLogin,
+    find_login,
+    list_secrets,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import challenge, logins, tags_of, token_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import (
+    parse_challenge,
+    parse_logins,
+    parse_tags,
+    token_of,
+)
 
 PAIR = base64.b64encode(b"user:pass:word").decode()
 
@@ -41,7 +46,7 @@ PAIR = base64.b64encode(b"user:pass:word").decode()
     ],
 )
 def test_challenges(header: str, found: typing.Optional[Challenge]) -> None:
-    assert challenge(header) == found
+    assert parse_challenge(header) == found
 
 
 def test_users_by_registry_and_path() -> None:
@@ -52,19 +57,19 @@ def test_users_by_registry_and_path() -> None:
         "broken.example": {"auth": "%%%"},
         "helper.example": {},
     }
-    known = logins(json.dumps({"auths": auths, "credsStore": "desktop"}))
+    known = parse_logins(json.dumps({"auths": auths, "credsStore": "desktop"}))
     assert set(known) == {"quay.io", "index.docker.io", "mirror.example:5000/team"}
-    assert login_for("quay.io/a/b", known) == Login(PAIR)
-    assert login_for("mirror.example:5000/team/a", known) == Login("", "t")
-    assert login_for("mirror.example:5000/teams/a", known) is None
-    assert secrets_of(known) == {PAIR, "pass:word", base64.b64encode(b"a:b").decode(), "b", "t"}
+    assert find_login("quay.io/a/b", known) == RegistryLogin(PAIR)
+    assert find_login("mirror.example:5000/team/a", known) == RegistryLogin("", "t")
+    assert find_login("mirror.example:5000/teams/a", known) is None
+    assert list_secrets(known) == {PAIR, "pass:word", base64.b64encode(b"a:b").decode(), "b", "t"}
     assert PAIR not in repr(known) and "'t'" not in repr(known)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"auths": []}', '{"auths": {"a": 5}}', "[" * 100_000])
 def test_a_file_that_is_none_is_refused_without_its_text(text: str) -> None:
     with pytest.raises(RdmaError, match="mapping auths"):
-        logins(text)
+        parse_logins(text)
 
 
 def test_a_token_that_would_end_a_line_of_http_is_none() -> None:
@@ -75,12 +80,12 @@ def test_a_token_that_would_end_a_line_of_http_is_none() -> None:
 
 
 def test_tags() -> None:
-    assert tags_of('{"tags": ["1", 2, "3"]}') == ("1", "3")
+    assert parse_tags('{"tags": ["1", 2, "3"]}') == ("1", "3")
     # of a repository that is empty
-    assert tags_of('{"name": "a", "tags": null}') == ()
+    assert parse_tags('{"name": "a", "tags": null}') == ()
     for text in ("", "{}", '{"errors": []}', '{"tags": "1"}'):
         with pytest.raises(RdmaError):
-            tags_of(text)
+            parse_tags(text)
 
 
 @hypothesis.given(
@@ -93,5 +98,5 @@ def test_what_is_quoted_comes_back(parameters: dict[str, str]) -> None:
     quoted = ",".join(
         '{}="{}"'.format(key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in parameters.items()
     )
-    found = challenge(f"Bearer {quoted}")
+    found = parse_challenge(f"Bearer {quoted}")
     assert found == (Challenge("bearer", **parameters) if parameters.get("realm") else None)

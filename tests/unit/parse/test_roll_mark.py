@@ -13,22 +13,22 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF, mark
-from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
+from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import mark_node
 
 
 @hypothesis.given(
     some.builds(Mark, some.lists(some.text()).map(tuple), some.uuids().map(str), some.booleans(), some.booleans())
 )
 def test_there_and_back(noted: Mark) -> None:
-    assert mark(marked(noted)) == noted
+    assert mark(mark_node(noted)) == noted
 
 
 def test_changes_of_a_node() -> None:
-    assert marked(None) == {"metadata": {"annotations": {ANNOTATION: None}, "labels": {PROOF: None}}}
-    assert marked(None, False)["spec"] == {"unschedulable": None} and marked(None, True)["spec"] == {
+    assert mark_node(None) == {"metadata": {"annotations": {ANNOTATION: None}, "labels": {PROOF: None}}}
+    assert mark_node(None, False)["spec"] == {"unschedulable": None} and mark_node(None, True)["spec"] == {
         "unschedulable": True
     }
-    assert mark(marked(None)) is None and mark({"metadata": {}}) is None
+    assert mark(mark_node(None)) is None and mark({"metadata": {}}) is None
 
 
 @pytest.mark.parametrize(

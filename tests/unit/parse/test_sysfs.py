@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import s
     ],
 )
 def test_rate(text: str, expected: tuple[typing.Any, ...]) -> None:
-    assert sysfs.rate(text) == expected
+    assert sysfs.parse_rate(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_guids() -> None:
     assert sysfs.guid("b83f:d203:00e0:0000") == "0xb83fd20300e00000"
     assert sysfs.port_guid_of_gid("fe80:0000:0000:0000:b83f:d203:00e0:0001") == "0xb83fd20300e00001"
     # row S1.1, and the sample of the SR-IOV operator's documentation
-    assert sysfs.ipoib_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == (
+    assert sysfs.parse_ipoib_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == (
         0x05A9,
         "0xfe80000000000000",
         "0xb8599f0300f98f86",
@@ -62,24 +62,24 @@ def test_guids() -> None:
     [("32.0 GT/s PCIe", 32.0), ("8 GT/s", 8.0), ("2.5 GT/s PCIe", 2.5), ("Unknown", None), ("Unknown speed", None)],
 )
 def test_pcie_speed(text: str, expected: float) -> None:
-    assert sysfs.pcie_speed(text) == expected
+    assert sysfs.parse_pcie_speed(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("16", 16), ("0", None), ("255", None)])
 def test_pcie_width(text: str, expected: int) -> None:
-    assert sysfs.pcie_width(text) == expected
+    assert sysfs.parse_pcie_width(text) == expected
 
 
 @pytest.mark.parametrize(
     ("parser", "text"),
     [
-        (sysfs.pcie_speed, "0.0 GT/s"),
-        (sysfs.pcie_speed, "0.000001 GT/s PCIe"),
-        (sysfs.pcie_speed, "2000 GT/s PCIe"),
-        (sysfs.pcie_width, "63"),
-        (sysfs.pcie_width, "-1"),
-        (sysfs.rate, "0 Gb/sec (4X)"),
-        (sysfs.rate, "0.001 Gb/sec (4X NDR)"),
+        (sysfs.parse_pcie_speed, "0.0 GT/s"),
+        (sysfs.parse_pcie_speed, "0.000001 GT/s PCIe"),
+        (sysfs.parse_pcie_speed, "2000 GT/s PCIe"),
+        (sysfs.parse_pcie_width, "63"),
+        (sysfs.parse_pcie_width, "-1"),
+        (sysfs.parse_rate, "0 Gb/sec (4X)"),
+        (sysfs.parse_rate, "0.001 Gb/sec (4X NDR)"),
     ],
 )
 def test_what_no_link_can_have_is_unread(parser: typing.Callable[[str], object], text: str) -> None:
@@ -88,8 +88,8 @@ def test_what_no_link_can_have_is_unread(parser: typing.Callable[[str], object],
 
 
 def test_numa_node_minus_one_is_not_known() -> None:
-    assert sysfs.numa_node("-1") is None
-    assert sysfs.numa_node("1") == 1
+    assert sysfs.parse_numa_node("-1") is None
+    assert sysfs.parse_numa_node("1") == 1
 
 
 @pytest.mark.parametrize("name", ["0000:3c:00.0", "10000:01:00.0"])
@@ -103,18 +103,18 @@ def test_pci_addresses(name: str) -> None:
 
 
 PARSERS = (
-    sysfs.number,
-    sysfs.hexadecimal,
+    sysfs.parse_number,
+    sysfs.parse_hexadecimal,
     sysfs.enumeration,
-    sysfs.rate,
+    sysfs.parse_rate,
     sysfs.guid,
     sysfs.port_guid_of_gid,
-    sysfs.ipoib_address,
+    sysfs.parse_ipoib_address,
     sysfs.guid_of_bytes,
     sysfs.link_policy,
-    sysfs.pcie_speed,
-    sysfs.pcie_width,
-    sysfs.numa_node,
+    sysfs.parse_pcie_speed,
+    sysfs.parse_pcie_width,
+    sysfs.parse_numa_node,
 )
 
 
@@ -134,4 +134,4 @@ def test_parsers_raise_nothing_but_their_error(parser: typing.Callable[..., typi
 @pytest.mark.parametrize("text", ["", "N/A (no PMA)", "٣", "1_000", "0x10 ", " 5", "5\n5"])
 def test_a_number_is_not_guessed(text: str) -> None:
     with pytest.raises(ParseError):
-        sysfs.number(text)
+        sysfs.parse_number(text)

@@ -45,12 +45,12 @@ def captured(name: str) -> str:
         (tuning.chosen, "[always] madvise never", "always"),
         (tuning.on_off, "Y", "on"),
         (tuning.on_off, "0", "off"),
-        (tuning.cpu_list, "0-3,8", frozenset({0, 1, 2, 3, 8})),
-        (tuning.cpu_list, "", frozenset()),
-        (tuning.cpu_list, "(null)", frozenset()),
-        (tuning.swap_kib, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority", 0),
+        (tuning.parse_cpu_list, "0-3,8", frozenset({0, 1, 2, 3, 8})),
+        (tuning.parse_cpu_list, "", frozenset()),
+        (tuning.parse_cpu_list, "(null)", frozenset()),
+        (tuning.parse_swap_kib, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority", 0),
         (
-            tuning.swap_kib,
+            tuning.parse_swap_kib,
             "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 12 -2\n/swap\\040file file 1024 0 -3\n",
             8389628,
         ),
@@ -78,18 +78,18 @@ def captured(name: str) -> str:
         (tuning.manager_policy, '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "none"),
         (tuning.manager_policy, '{"policyName":"Static","machineState":{},"checksum":1}', "static"),
         (
-            tuning.kubelet_settings,
+            tuning.parse_kubelet_settings,
             "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nstaticPodPath: /x\n",
             {"topologyManagerPolicy": "restricted"},
         ),
         (
-            tuning.kubelet_settings,
+            tuning.parse_kubelet_settings,
             '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n'
             '  "reservedSystemCPUs": "0-1,32"\n}',
             {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"},
         ),
         # of another mapping
-        (tuning.kubelet_settings, "kind: KubeletConfiguration\nx:\n    cpuManagerPolicy: static\n", {}),
+        (tuning.parse_kubelet_settings, "kind: KubeletConfiguration\nx:\n    cpuManagerPolicy: static\n", {}),
         (
             tuning.idle_arguments,
             "quiet processor.max_cstate=1 intel_idle.max_cstate=0 password=x",
@@ -104,12 +104,12 @@ def captured(name: str) -> str:
         (tuning.traffic_class, "tclass=5 src_ip=10.0.0.1", "unset"),
         (dcb.lossless, captured("dcb/pfc.json"), "3"),
         (dcb.lossless, captured("dcb/pfc.json").replace("true", "false"), "none"),
-        (dcb.priorities, captured("dcb/app.json"), {26: 3, 48: 6}),
-        (dcb.priorities, "{}", {}),
-        (nvidia_smi.slowed, "0x0000000000000001", "none"),
-        (nvidia_smi.slowed, "0x0000000000000004", "none"),
-        (nvidia_smi.slowed, "0x0000000000000048", "hw_slowdown+hw_thermal"),
-        (nvidia_smi.slowed, "0xa0", "sw_thermal+hw_power_brake"),
+        (dcb.parse_priorities, captured("dcb/app.json"), {26: 3, 48: 6}),
+        (dcb.parse_priorities, "{}", {}),
+        (nvidia_smi.explain_slowness, "0x0000000000000001", "none"),
+        (nvidia_smi.explain_slowness, "0x0000000000000004", "none"),
+        (nvidia_smi.explain_slowness, "0x0000000000000048", "hw_slowdown+hw_thermal"),
+        (nvidia_smi.explain_slowness, "0xa0", "sw_thermal+hw_power_brake"),
     ],
 )
 def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, value: typing.Any) -> None:
@@ -123,23 +123,23 @@ def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, valu
         (tuning.chosen, "[always] [never]"),
         (tuning.word, "two words"),
         (tuning.on_off, "2"),
-        (tuning.cpu_list, "3-1"),
-        (tuning.cpu_list, "0-999999"),
-        (tuning.swap_kib, ""),
-        (tuning.swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition x 12 -2\n"),
+        (tuning.parse_cpu_list, "3-1"),
+        (tuning.parse_cpu_list, "0-999999"),
+        (tuning.parse_swap_kib, ""),
+        (tuning.parse_swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition x 12 -2\n"),
         (tuning.memlock, "Max open files 1 1 files"),
         (tuning.manager_policy, '{"defaultCpuSet":""}'),
         (tuning.manager_policy, '{"policyName":"none","policyName":"static"}'),
-        (tuning.kubelet_settings, "apiVersion: v1\nkind: Config\n"),
+        (tuning.parse_kubelet_settings, "apiVersion: v1\nkind: Config\n"),
         (tuning.traffic_class, "Permission denied"),
         (tuning.at_least_zero, "-1"),
         (dcb.lossless, "{}"),
         (dcb.lossless, '{"prio_pfc":[false,true]}'),
         (dcb.lossless, "Attribute read: Operation not supported"),
-        (dcb.priorities, '{"dscp_prio":[[26]]}'),
-        (dcb.priorities, '{"dscp_prio":[[64,3]]}'),
-        (dcb.priorities, '{"dscp_prio":7}'),
-        (nvidia_smi.slowed, "Not Active"),
+        (dcb.parse_priorities, '{"dscp_prio":[[26]]}'),
+        (dcb.parse_priorities, '{"dscp_prio":[[64,3]]}'),
+        (dcb.parse_priorities, '{"dscp_prio":7}'),
+        (nvidia_smi.explain_slowness, "Not Active"),
     ],
 )
 def test_what_it_does_not_take(parse: typing.Callable[[str], typing.Any], text: str) -> None:
@@ -158,7 +158,7 @@ def test_a_gpu_as_nvidia_smi_shows_it() -> None:
         "clocks_event_reasons.active",
     ]
     text = captured("nvidia-smi/580.159.04-row.csv")
-    assert nvidia_smi.gpus(text, fields)[GPU] == {
+    assert nvidia_smi.parse_gpus(text, fields)[GPU] == {
         "persistence_mode": "Enabled",
         "ecc.mode.current": "Enabled",
         "mig.mode.current": "Disabled",
@@ -167,14 +167,14 @@ def test_a_gpu_as_nvidia_smi_shows_it() -> None:
         "clocks_event_reasons.active": "0x0000000000000001",
     }
     lacking = text.replace("Enabled, Disabled", "[N/A], [Not Supported]")
-    assert not {"ecc.mode.current", "mig.mode.current"} & set(nvidia_smi.gpus(lacking, fields)[GPU])
+    assert not {"ecc.mode.current", "mig.mode.current"} & set(nvidia_smi.parse_gpus(lacking, fields)[GPU])
 
 
 def test_all_that_was_captured_of_a_gpu_can_be_read() -> None:
     for name in ("580.159.04", "580.159.04-reasons", "580.159.04-ecc-mig"):
         text = captured(f"nvidia-smi/{name}.csv")
         fields = [field.strip().partition(" [")[0] for field in text.split("\n", 1)[0].split(",")]
-        assert len(nvidia_smi.gpus(text, fields)[GPU]) == len(fields) - 1
+        assert len(nvidia_smi.parse_gpus(text, fields)[GPU]) == len(fields) - 1
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_a_table_of_gpus_that_is_another_one(change: tuple[str, str]) -> None:
         "clocks_event_reasons.active",
     ]
     with pytest.raises(ParseError):
-        nvidia_smi.gpus(captured("nvidia-smi/580.159.04-row.csv").replace(*change), fields)
+        nvidia_smi.parse_gpus(captured("nvidia-smi/580.159.04-row.csv").replace(*change), fields)
     with pytest.raises(ParseError):
-        nvidia_smi.gpus(captured("nvidia-smi/580.159.04-bad-field.csv"), fields)
+        nvidia_smi.parse_gpus(captured("nvidia-smi/580.159.04-bad-field.csv"), fields)
 
 
 def test_faults_that_the_kernel_has_told_of() -> None:
@@ -207,7 +207,7 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         # what it tells of each HCA when it starts
         "6,9,1,-;mlx5_core 0000:3c:00.0: 63.008 Gb/s available PCIe bandwidth",
     ]
-    assert kernel_log.faults(records) == {
+    assert kernel_log.parse_faults(records) == {
         ("Xid 79", "0000:18:00"),
         ("mlx5 health", "0000:3c:00.0"),
         ("PCIe error Correctable", "0000:17:01.0"),
@@ -247,10 +247,10 @@ def test_the_way_between_a_gpu_and_an_hca(gpu: str, hca: str, word: str, bridges
 def test_how_a_function_asks_and_a_bridge_redirects() -> None:
     raw = bytearray(4096)
     raw[0x06], raw[0x34], raw[0x60:0x62], raw[0x64:0x6A] = 0x10, 0x60, b"\x10\x00", b"\xe2\x8f\x00\x10\x30\x59"
-    assert pci_config.requests(bytes(raw)) == (4096, True)
+    assert pci_config.parse_requests(bytes(raw)) == (4096, True)
     raw[0x68:0x6A] = b"\x20\x20"
-    assert pci_config.requests(bytes(raw)) == (512, False)
-    assert pci_config.requests(bytes(raw[:64])) is None
+    assert pci_config.parse_requests(bytes(raw)) == (512, False)
+    assert pci_config.parse_requests(bytes(raw[:64])) is None
     assert pci_config.acs_redirects(bytes(raw)) is False and pci_config.acs_redirects(bytes(raw[:256])) is None
     for control, redirects in ((0x1D, True), (0x04, True), (0x08, True), (0x11, False)):
         raw[0x100:0x108] = bytes([0x0D, 0, 1, 0, 0x5F, 0, control, 0])
@@ -259,13 +259,14 @@ def test_how_a_function_asks_and_a_bridge_redirects() -> None:
 
 @given(st.frozensets(st.integers(0, 1023)))
 def test_a_list_of_cpus_is_read_as_it_was_written(cpus: frozenset[int]) -> None:
-    assert tuning.cpu_list(ranges(cpus)) == cpus
+    assert tuning.parse_cpu_list(ranges(cpus)) == cpus
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 7)), st.lists(st.booleans(), min_size=8, max_size=8))
 def test_priorities_are_read_as_dcb_writes_them(by_dscp: dict[int, int], pfc: list[bool]) -> None:
     assert (
-        dcb.priorities(json.dumps({"dscp_prio": [[dscp, priority] for dscp, priority in by_dscp.items()]})) == by_dscp
+        dcb.parse_priorities(json.dumps({"dscp_prio": [[dscp, priority] for dscp, priority in by_dscp.items()]}))
+        == by_dscp
     )
     on = [str(priority) for priority in range(8) if pfc[priority]]
     assert dcb.lossless(json.dumps({"prio_pfc": pfc})) == (",".join(on) or "none")
@@ -273,7 +274,7 @@ def test_priorities_are_read_as_dcb_writes_them(by_dscp: dict[int, int], pfc: li
 
 @given(st.integers(0, (1 << 64) - 1))
 def test_a_gpu_is_slow_by_these_bits_alone(mask: int) -> None:
-    assert (nvidia_smi.slowed(f"0x{mask:016x}") == "none") == (mask & 0xE8 == 0)
+    assert (nvidia_smi.explain_slowness(f"0x{mask:016x}") == "none") == (mask & 0xE8 == 0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import typing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import Value
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.networks import Networks
 
@@ -21,7 +21,7 @@ _DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
 
 
 def facts(taken: typing.Iterable[str]) -> AddressFacts:
-    return AddressFacts(taken=tuple(Taken("attachment", network, "tenant/net") for network in taken))
+    return AddressFacts(taken=tuple(UsedNetwork("attachment", network, "tenant/net") for network in taken))
 
 
 def looked_for(taken: typing.Iterable[str], prefix: int) -> typing.Optional[str]:

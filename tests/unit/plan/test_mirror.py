@@ -15,16 +15,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
-    chart_on_mirror,
-    merged,
-    values_on_mirror,
+    collect_values_on_mirror,
+    merge,
+    place_chart_on_mirror,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job as render_job
-from ansible_collections.linerate.rdma.plugins.module_utils._render.nvidia import nic_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.nvidia import render_nic_policy
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 
 M = {"*": "mirror.example:5000/m"}
@@ -65,7 +65,9 @@ def test_all_that_is_rendered_comes_from_the_mirror(mirror: typing.Any) -> None:
     fabrics = [{**SRIOV, "pods": {}}, SHARED]
     intent = parse_intent(fabrics, None, {"mirror": mirror, "network_operator": {"ofed_driver": "doca3.4.0"}})
     assert intent.fabrics[0].pods.image == "mirror.example:5000/m/nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
-    names = [image.name for policy in nic_policy(intent.fabrics, intent.cluster) for image in pulled_images(policy)]
+    names = [
+        image.name for policy in render_nic_policy(intent.fabrics, intent.cluster) for image in pulled_images(policy)
+    ]
     assert len(names) == 2 and all(name.startswith("mirror.example:5000/m/nvcr.io/nvidia/mellanox/") for name in names)
     wanted = {
         "name": "j",
@@ -127,17 +129,19 @@ def test_a_mirror_that_is_a_place_is_taken(mirror: typing.Any) -> None:
 
 
 def test_charts_are_images_of_the_mirror() -> None:
-    chart = Chart("oci://ghcr.io/site/chart", "1", "n", "r")
-    assert chart_on_mirror(chart, M) == Chart("oci://mirror.example:5000/m/ghcr.io/site/chart", "1", "n", "r")
-    of_repository = Chart("gpu-operator", "v26", "n", "r", "https://helm.ngc.nvidia.com/nvidia")
+    chart = OperatorChart("oci://ghcr.io/site/chart", "1", "n", "r")
+    assert place_chart_on_mirror(chart, M) == OperatorChart(
+        "oci://mirror.example:5000/m/ghcr.io/site/chart", "1", "n", "r"
+    )
+    of_repository = OperatorChart("gpu-operator", "v26", "n", "r", "https://helm.ngc.nvidia.com/nvidia")
     assert (
-        chart_on_mirror(of_repository, M).reference
+        place_chart_on_mirror(of_repository, M).reference
         == "oci://mirror.example:5000/m/helm.ngc.nvidia.com/nvidia/gpu-operator"
     )
-    assert chart_on_mirror(of_repository, M).repository == ""
-    for stays in (Chart("/srv/chart", "", "n", "r"), Chart("./chart.tgz", "", "n", "r")):
-        assert chart_on_mirror(stays, M) == stays
-    assert chart_on_mirror(of_repository, {"nvcr.io": "m.example"}) == of_repository
+    assert place_chart_on_mirror(of_repository, M).repository == ""
+    for stays in (OperatorChart("/srv/chart", "", "n", "r"), OperatorChart("./chart.tgz", "", "n", "r")):
+        assert place_chart_on_mirror(stays, M) == stays
+    assert place_chart_on_mirror(of_repository, {"nvcr.io": "m.example"}) == of_repository
 
 
 def test_values_of_charts_name_the_images_of_the_mirror() -> None:
@@ -158,7 +162,7 @@ def test_values_of_charts_name_the_images_of_the_mirror() -> None:
         "replicas": 1,
     }
     here = "mirror.example:5000/m"
-    assert values_on_mirror(defaults, M) == {
+    assert collect_values_on_mirror(defaults, M) == {
         "images": {
             "operator": f"{here}/ghcr.io/k8s/operator",
             "proxy": f"{here}/gcr.io/kubebuilder/kube-rbac-proxy:v0.15.0",
@@ -168,8 +172,8 @@ def test_values_of_charts_name_the_images_of_the_mirror() -> None:
         "nfd": {"image": {"repository": f"{here}/registry.k8s.io/nfd/nfd"}},
         "env": [{"name": "A_IMAGE", "image": f"{here}/quay.io/a/b:1"}, {"name": "B"}],
     }
-    assert values_on_mirror(merged(defaults, values_on_mirror(defaults, M)), M) == {}
+    assert collect_values_on_mirror(merge(defaults, collect_values_on_mirror(defaults, M)), M) == {}
 
 
 def test_values_of_the_user_count_before_those_of_the_mirror() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"c": 3}, "d": [2]}) == {"a": {"b": 1, "c": 3}, "d": [2]}
+    assert merge({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"c": 3}, "d": [2]}) == {"a": {"b": 1, "c": 3}, "d": [2]}

@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -101,7 +101,7 @@ def targets(
     fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], cluster: typing.Any = None, every: bool = False
 ) -> typing.Any:
     outcomes = load(tuple[AppliedObject, ...], list(applied), "applied")
-    return to_data(network.targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
+    return to_data(network.list_targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
 
 
 def test_objects_carry_their_fabric() -> None:
@@ -119,7 +119,7 @@ def test_objects_carry_their_fabric() -> None:
 
 
 def test_members_of_nodes_that_answered() -> None:
-    functions = network._functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    functions = network._list_functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
     assert functions == {"storage": {"worker-1": ("0000:01:00.0",)}}
 
 
@@ -132,7 +132,7 @@ def test_what_reboots_nodes_is_apart() -> None:
 
 
 def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
-    services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
+    services = AddressFacts((UsedNetwork("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
     fabric = {**FABRIC, "rdma": False}
     planned = plan([fabric], addresses=services)
     assert planned.objects == ()

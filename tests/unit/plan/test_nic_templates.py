@@ -13,22 +13,22 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     FirmwareIntent,
+    FirmwareSetting,
     NicDevice,
     NicDevices,
     NicState,
     NicTemplate,
     NodeFirmware,
     ObservedFirmware,
-    Setting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import (
     ByOperator,
     by_operator,
+    find_progress,
     of_operator,
-    progress,
 )
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
@@ -149,7 +149,7 @@ def test_a_setting_that_is_not_as_wanted_makes_a_template_though_vfs_are_there()
     node = next(iter(HCAS))
     first, *rest = FACTS.firmware[node].value.hcas
     settings = tuple(one for one in first.settings if one.name != "ATS_ENABLED")
-    lacks = dataclasses.replace(first, settings=(*settings, Setting("ATS_ENABLED", "True(1)", "True(1)")))
+    lacks = dataclasses.replace(first, settings=(*settings, FirmwareSetting("ATS_ENABLED", "True(1)", "True(1)")))
     firmware = {**FACTS.firmware, node: ObservedFirmware(NodeFirmware((lacks, *rest)))}
     assert planned(NicDevices(tuple(cards())), ats_enabled=False) == ByOperator()
     ((fabric, _template),) = planned(NicDevices(tuple(cards())), firmware=firmware, ats_enabled=False).objects
@@ -189,7 +189,7 @@ def state(**changes: typing.Any) -> NicState:
     ],
 )
 def test_how_far_the_operator_is(seen: typing.Optional[NicState], stage: str, text: str) -> None:
-    found, why = progress(seen, TEMPLATE)
+    found, why = find_progress(seen, TEMPLATE)
     assert found == stage and text in why and bool(why) is (stage != "done")
 
 
@@ -201,9 +201,9 @@ def test_how_far_the_operator_is(seen: typing.Optional[NicState], stage: str, te
     )
 )
 def test_done_is_said_of_nothing_but_success(seen: NicState) -> None:
-    done = progress(seen, TEMPLATE)[0] == "done"
+    done = find_progress(seen, TEMPLATE)[0] == "done"
     assert done == (seen.template == TEMPLATE and seen.seen and seen.reason == "UpdateSuccessful")
-    assert progress(seen, {})[0] != "done"
+    assert find_progress(seen, {})[0] != "done"
 
 
 def test_what_became_of_templates() -> None:

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
@@ -23,8 +23,8 @@ GIB = 1 << 30
 
 
 def restarts(host: HostNeeds, **rows: str) -> tuple[str, ...]:
-    readings: dict[str, tuple[Reading, ...]] = {
-        name: (Reading(value, ("containerd",) if name == "memlock" else ()),) for name, value in rows.items()
+    readings: dict[str, tuple[RowReading, ...]] = {
+        name: (RowReading(value, ("containerd",) if name == "memlock" else ()),) for name, value in rows.items()
     }
     intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, host=host))
     return of_restarts(ObservedTuning(NodeTuning(readings)), intent)

@@ -10,38 +10,38 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
-    Change,
+    FirmwareChange,
     FirmwareIntent,
     FirmwareSet,
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     NodeFirmware,
     ObservedFirmware,
     ObservedFirmwareSet,
-    Setting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import FIRMWARE
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import action_of
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import choose_action
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 NODE, ADDRESS = "node-1", "0000:10:00.0"
-ATS = Setting("ATS_ENABLED", "False(0)", "True(1)")
+ATS = FirmwareSetting("ATS_ENABLED", "False(0)", "True(1)")
 NOBODY = NicDevices()
 
 
 def seen(
-    setting: typing.Optional[Setting] = None,
+    setting: typing.Optional[FirmwareSetting] = None,
     nics: NicDevices = NOBODY,
     told: typing.Optional[ObservedFirmwareSet] = None,
     **changes: typing.Any,
-) -> typing.Optional[Seen]:
+) -> typing.Optional[NodeDifferences]:
     """Of the first node, with a setting of its first HCA and other changes of that one, where the intent asks for ATS
     off."""
     fleet = healthy(PAIR)
@@ -58,19 +58,21 @@ def seen(
         resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
         for fabric in intent.fabrics
     ]
-    return of_firmware(NODE, memberships, facts.platforms[NODE], compared(intent, memberships, firmware, nics), told)
+    return look_at_firmware(
+        NODE, memberships, facts.platforms[NODE], compared(intent, memberships, firmware, nics), told
+    )
 
 
 def made(refusal: str = "", **after: str) -> ObservedFirmwareSet:
     """What nic_firmware made of the first HCA."""
-    return ObservedFirmwareSet(FirmwareSet((Change(ADDRESS, "1021", {}, after),), refusal))
+    return ObservedFirmwareSet(FirmwareSet((FirmwareChange(ADDRESS, "1021", {}, after),), refusal))
 
 
 def test_what_is_wanted_and_stored_waits_for_a_power_cycle() -> None:
     found = seen(ATS)
     assert found is not None and found.boots == ("7c4d2f1e",) and found.error == found.blind == ""
     (difference,) = found.differences
-    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and action_of(
+    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and choose_action(
         found.differences
     ) == "power_cycle"
     assert "False (now True(1)), waits for a reset" in f"{difference}, {difference.how}"
@@ -80,15 +82,15 @@ def test_what_is_wanted_and_stored_waits_for_a_power_cycle() -> None:
     "setting",
     [
         # in force; not set at all; set to what nobody asked for; unknown what is in force
-        Setting("ATS_ENABLED", "False(0)", "False(0)"),
-        Setting("ATS_ENABLED", "True(1)", "True(1)"),
-        Setting("UCTX_EN", "True(1)", "False(0)"),
-        Setting("ATS_ENABLED", "False(0)", None),
+        FirmwareSetting("ATS_ENABLED", "False(0)", "False(0)"),
+        FirmwareSetting("ATS_ENABLED", "True(1)", "True(1)"),
+        FirmwareSetting("UCTX_EN", "True(1)", "False(0)"),
+        FirmwareSetting("ATS_ENABLED", "False(0)", None),
         # the VFs that are offered prove it, whatever the tool says
-        Setting("SRIOV_EN", "True(1)", "False(0)"),
+        FirmwareSetting("SRIOV_EN", "True(1)", "False(0)"),
     ],
 )
-def test_what_no_reset_is_needed_for(setting: Setting) -> None:
+def test_what_no_reset_is_needed_for(setting: FirmwareSetting) -> None:
     found = seen(setting)
     assert found is not None and found.differences == () and found.error == ""
 
@@ -99,7 +101,7 @@ def test_hcas_on_which_others_decide_are_left_out() -> None:
     # each one of which it has a NicDevice is the operator's own
     assert getattr(seen(ATS, NicDevices((dataclasses.replace(nic, configured=False),))), "differences", ()) == ()
     assert getattr(seen(ATS, NicDevices((dataclasses.replace(nic, ports=("0000:77:00.0",)),))), "differences", ()) != ()
-    dpu = (ATS, Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)"))
+    dpu = (ATS, FirmwareSetting(DPU_MODE, "ENABLED(0)", "ENABLED(0)"))
     assert getattr(seen(None, device="a2dc", settings=dpu), "differences", ()) == ()
     assert getattr(seen(None, device="a2dc", settings=(ATS,)), "differences", ()) != ()
 
@@ -112,7 +114,7 @@ def test_a_tool_that_failed_is_no_proof() -> None:
 @pytest.mark.parametrize("platform", [ObservedPlatform(), ObservedPlatform(error="unreachable")])
 def test_a_node_that_was_not_looked_at_is_not_known(platform: ObservedPlatform) -> None:
     fleet = healthy(PAIR)
-    found = of_firmware(NODE, [], platform, compared(fleet.intent, [], {}, NicDevices()))
+    found = look_at_firmware(NODE, [], platform, compared(fleet.intent, [], {}, NicDevices()))
     assert found is not None and "not known" in found.blind
 
 
@@ -120,7 +122,7 @@ def test_without_a_tool_nothing_is_said() -> None:
     facts = healthy(PAIR).of("platform")
     hcas = NodeFirmware((HcaFirmware(ADDRESS, not_asked=("no mstconfig",)),))
     assert (
-        of_firmware(
+        look_at_firmware(
             NODE,
             [],
             facts.platforms[NODE],
@@ -130,7 +132,7 @@ def test_without_a_tool_nothing_is_said() -> None:
     )
 
 
-NOT_SET = Setting("ATS_ENABLED", "True(1)", "True(1)")
+NOT_SET = FirmwareSetting("ATS_ENABLED", "True(1)", "True(1)")
 
 
 def test_what_nobody_has_set_is_no_reason_for_a_reset() -> None:
@@ -170,27 +172,27 @@ def test_what_can_not_be_set_keeps_its_node_out_with_the_reason(told: ObservedFi
 
 
 def test_firmware_that_does_not_say_what_is_in_force_needs_a_reset_once() -> None:
-    silent = Setting("ATS_ENABLED", "False(0)", None)
+    silent = FirmwareSetting("ATS_ENABLED", "False(0)", None)
     found = seen(silent, told=made(ATS_ENABLED="0"))
     assert found is not None and "now not known" in str(found.differences[0])
     assert getattr(seen(silent), "differences", None) == ()
 
 
 def test_what_the_next_reset_takes_away_needs_none() -> None:
-    found = seen(Setting("ATS_ENABLED", "True(1)", "False(0)"), told=made(ATS_ENABLED="0"))
+    found = seen(FirmwareSetting("ATS_ENABLED", "True(1)", "False(0)"), told=made(ATS_ENABLED="0"))
     assert found is not None and found.differences == found.unset == ()
 
 
 def test_what_was_set_and_can_not_be_seen_is_unknown() -> None:
     facts = healthy(PAIR).of("platform")
-    found = of_firmware(
+    found = look_at_firmware(
         NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {}, NicDevices()), made(ATS_ENABLED="0")
     )
     assert found is not None and "not known" in found.error
 
 
 def test_a_bluefield_in_dpu_mode_is_told_and_left() -> None:
-    found = seen(None, device="a2dc", settings=(NOT_SET, Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")))
+    found = seen(None, device="a2dc", settings=(NOT_SET, FirmwareSetting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")))
     assert found is not None and found.differences == found.unset == () and not found.refusals
     assert found.notes == (
         f"{ADDRESS} is a BlueField in DPU mode: its Arm cores set ATS_ENABLED, and the host leaves it alone",

@@ -25,36 +25,36 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
     PingTask,
     PortName,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, observed, rails
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, collect_observed, list_rails
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import compute_coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import choose_vantage_points
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from tests.unit.fat_tree import guid, parts
 
 HCAS = {name: ObservedHcas(world.node(number)) for name, number in world.NODES.items()}
 SUBNETS = {name: ObservedSubnets(world.subnets()) for name in world.NODES}
 ERROR = "unreachable: No route to host"
-GROUND = observed(
+GROUND = collect_observed(
     {**HCAS, "worker-3": ObservedHcas(error=ERROR)}, {**SUBNETS, "worker-3": ObservedSubnets(error=ERROR)}
 )
 
 
 def planned(intent: Intent, ground: Observed = GROUND) -> PingSchedule:
-    return ping_schedule(intent, ground, 31, 8, 10, 5)
+    return make_ping_schedule(intent, ground, 31, 8, 10, 5)
 
 
 def test_node_without_an_answer_takes_part_in_no_plan() -> None:
     assert set(GROUND.hcas) == set(GROUND.subnets) == set(world.NODES)
-    both = observed(
+    both = collect_observed(
         {"a": ObservedHcas(world.node(1), "half of it")}, {"a": ObservedSubnets(world.subnets(), "half of it")}
     )
     assert both == Observed({}, {}), "what came with an error is no ground for a plan"
 
 
 def test_one_port_looks_at_each_fabric() -> None:
-    assert vantage_points(GROUND.subnets) == {
+    assert choose_vantage_points(GROUND.subnets) == {
         "worker-1": (PortName("mlx5_0", 1), PortName("mlx5_2", 1)),
         "worker-2": (),
     }
@@ -77,7 +77,7 @@ def test_ethernet_is_not_pinged() -> None:
 
 
 def test_rails_of_the_functions() -> None:
-    found = rails(world.intent(), GROUND)
+    found = list_rails(world.intent(), GROUND)
     assert set(found) == {"compute", "storage"} and set(found["compute"]) == set(world.NODES)
     assert sorted(found["compute"]["worker-1"].values()) == [0, 1, 2, 3]
     assert found["storage"] == {name: {"0000:01:00.0": 0} for name in world.NODES}
@@ -85,7 +85,7 @@ def test_rails_of_the_functions() -> None:
 
 @pytest.mark.parametrize("ground", [GROUND, Observed({}, {})])
 def test_rails_of_a_fabric_that_is_not_known(ground: Observed) -> None:
-    assert rails(world.intent(world.fabric(hcas_per_node=5)), ground) == {"compute": {}}
+    assert list_rails(world.intent(world.fabric(hcas_per_node=5)), ground) == {"compute": {}}
 
 
 def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
@@ -105,13 +105,13 @@ def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
         asked.append(1)
         return {ends[0].node: ObservedTopologies((seen,))}
 
-    plan = ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), 3, 8, 10, 5).nodes
+    plan = make_ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), 3, 8, 10, 5).nodes
     ways, number = PathTable(topology, tables, ends), {end.lid: place for place, end in enumerate(ends)}
     pinged = [(number[end.lid], number[lid]) for end in ends for task in plan[end.node].clients for lid in task.lids]
     assert len(pinged) == len(set(pinged)) and {(other, one) for one, other in pinged} == set(pinged)
-    used = coverage(ways, pinged)
+    used = compute_coverage(ways, pinged)
     assert (used.missing, len(used.covered)) == ((), used.usable)
     assert len(pinged) <= 8 * len(ends) and asked == [1]
     # everybody meets everybody: nobody reads a topology for that
-    all_of_them = ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), None, 8, 10, 5)
+    all_of_them = make_ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), None, 8, 10, 5)
     assert all_of_them.pairs == len(ends) * (len(ends) - 1) and asked == [1]

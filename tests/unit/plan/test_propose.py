@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfCluster, OfNodes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ObservedSubnets,
@@ -54,14 +54,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal impo
     Section,
     Sections,
     Value,
-    data_of,
     leaves,
+    make_data,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
@@ -74,13 +74,15 @@ SHAPES = (PAIR, FEW, ROCE, MIXED, TWO)
 FILLED = {"namespace": "training"}
 
 
-def seen_of(shape: Shape) -> Seen:
+def seen_of(shape: Shape) -> ProposalInputs:
     """What a run on a healthy fleet saw."""
     by_kind: Data = {}
     for source, value in healthy(shape).facts.items():
         if isinstance(source, OfNodes) or (isinstance(source, OfCluster) and source.key == source.kind):
             by_kind[source.kind] = value
-    return Seen(by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"])
+    return ProposalInputs(
+        by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"]
+    )
 
 
 def read(proposal: Proposal, **asked: str) -> Data:
@@ -106,7 +108,9 @@ def filled(proposal: Proposal) -> Data:
     return data
 
 
-def changed(seen: Seen, node: str, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+def changed(
+    seen: ProposalInputs, node: str, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]
+) -> ProposalInputs:
     """The same with one HCA that is another one, or none."""
     value = seen.hcas[node].value
     assert value is not None
@@ -116,7 +120,7 @@ def changed(seen: Seen, node: str, name: str, change: typing.Callable[[Hca], typ
     return dataclasses.replace(seen, hcas={**seen.hcas, node: answer})
 
 
-def everywhere(seen: Seen, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+def everywhere(seen: ProposalInputs, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> ProposalInputs:
     for node in seen.hcas:
         seen = changed(seen, node, name, change)
     return seen
@@ -168,7 +172,7 @@ def test_validate_refuses_it_until_then_and_names_each_line(shape: Shape) -> Non
 
 def test_fabrics_are_told_apart_by_their_subnet_managers_and_list_the_standby() -> None:
     proposal = propose(seen_of(TWO))
-    first, second = data_of(proposal.fabrics)
+    first, second = make_data(proposal.fabrics)
     assert (first["select"]["hcas_per_node"], second["select"]["hcas_per_node"]) == (4, 2)
     assert not set(first["select"]["subnet_manager"]) & set(second["select"]["subnet_manager"])
     assert len(first["select"]["subnet_manager"]) == len(second["select"]["subnet_manager"]) == 2
@@ -193,7 +197,7 @@ def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_s
         subnets={**seen.subnets, node: ObservedSubnets(told)},
     )
     proposal = propose(hostile)
-    fabrics = data_of(proposal.fabrics)
+    fabrics = make_data(proposal.fabrics)
     assert len(fabrics) == MOST_FABRICS
     (true,) = [row for row in fabrics if row["select"]["hcas_per_node"] > 1]
     assert subnets[0].master is not None and subnets[0].master.guid in true["select"]["subnet_manager"]
@@ -205,7 +209,7 @@ def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_s
 
 def test_ports_that_see_the_two_managers_of_one_fabric_are_on_one_fabric() -> None:
     seen = seen_of(TWO)
-    master, standby = (data_of(propose(seen).fabrics)[0]["select"]["subnet_manager"])[:2]
+    master, standby = (make_data(propose(seen).fabrics)[0]["select"]["subnet_manager"])[:2]
 
     def after(subnet: SeenSubnet) -> SeenSubnet:
         if subnet.master is None or subnet.master.guid != master:
@@ -241,7 +245,7 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
     )
     one = dataclasses.replace(topology, topology=dataclasses.replace(topology.topology, links=links))
     proposal = propose(dataclasses.replace(seen, topologies={**seen.topologies, node: ObservedTopologies((one,))}))
-    assert data_of(proposal.fabrics)[0]["rails"] == "none"
+    assert make_data(proposal.fabrics)[0]["rails"] == "none"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +256,7 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
 def test_other_hardware_is_named_and_left_out(shape: Shape, vendor: str, device: str, words: str) -> None:
     proposal = propose(everywhere(seen_of(shape), "mlx5_1", of_model(vendor, device)))
     assert words in out(proposal) and f"mlx5_1 ({vendor}:{device}) of all {shape.nodes} nodes" in out(proposal)
-    select = data_of(proposal.fabrics)[0]["select"]
+    select = make_data(proposal.fabrics)[0]["select"]
     assert select["hcas_per_node"] == shape.rails - 1
     assert "0000:11:00.0" not in select.get("pci", ())
     assert "pci" in select or select["device"] != device
@@ -264,7 +268,7 @@ def test_ethernet_beside_infiniband_is_left_out() -> None:
 
     proposal = propose(everywhere(seen_of(PAIR), "mlx5_3", ethernet))
     assert "mlx5_3 (15b3:1021) of all 2 nodes: it is no InfiniBand" in out(proposal)
-    assert [item["profile"] for item in data_of(proposal.fabrics)] == ["sriov_infiniband"]
+    assert [item["profile"] for item in make_data(proposal.fabrics)] == ["sriov_infiniband"]
 
 
 def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> None:
@@ -287,10 +291,14 @@ def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> 
         proposal = propose(everywhere(seen_of(ROCE), "mlx5_1", change))
         assert words in out(proposal)
         # others of its model are left out, so that the model does not select them
-        assert data_of(proposal.fabrics)[0]["select"] == {"vendor": "15b3", "pci": ["0000:10:00.0"], "hcas_per_node": 1}
+        assert make_data(proposal.fabrics)[0]["select"] == {
+            "vendor": "15b3",
+            "pci": ["0000:10:00.0"],
+            "hcas_per_node": 1,
+        }
 
 
-def at_rate(seen: Seen, node: str, rate: float, *names: str) -> Seen:
+def at_rate(seen: ProposalInputs, node: str, rate: float, *names: str) -> ProposalInputs:
     """The same with the links of a node at another rate."""
 
     def change(hca: Hca) -> Hca:
@@ -342,7 +350,7 @@ def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
     proposal = propose(seen)
     assert "node node-03: it has 7 HCAs on fabric-1" in out(proposal)
     assert "node node-05: it gave no answer: unreachable: no route" in out(proposal)
-    assert data_of(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
+    assert make_data(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
 
 
 def test_a_port_without_a_subnet_manager_is_named() -> None:
@@ -358,9 +366,9 @@ def test_a_port_without_a_subnet_manager_is_named() -> None:
 
 
 def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:
-    proposal = propose(Seen({"node-1": ObservedHcas(NodeHcas(()))}, {}))
+    proposal = propose(ProposalInputs({"node-1": ObservedHcas(NodeHcas(()))}, {}))
     assert not proposal.fabrics.items
-    assert propose(Seen({}, {})).fabrics.items == ()
+    assert propose(ProposalInputs({}, {})).fabrics.items == ()
 
 
 @pytest.mark.parametrize(
@@ -382,13 +390,13 @@ def test_functions_fit_the_firmware_and_disruption_what_is_to_be_made(
         if isinstance(proposed, Value)
         else False
     )
-    assert data_of(found["rdma_cluster.disruption"]) == disruption
+    assert make_data(found["rdma_cluster.disruption"]) == disruption
 
 
 @pytest.mark.parametrize("asked", ["none", "drain"])
 def test_a_run_may_be_asked_what_may_happen_to_a_node(asked: str) -> None:
     proposal = propose(seen_of(PAIR))
-    usual = data_of(values(proposal)["rdma_cluster.disruption"])
+    usual = make_data(values(proposal)["rdma_cluster.disruption"])
     for answers, expected in (({DISRUPTION: asked}, asked), ({DISRUPTION: ""}, usual), ({}, usual)):
         cluster = read(proposal, **answers)["rdma_cluster"]
         assert cluster["disruption"] == expected
@@ -438,7 +446,7 @@ def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
     assert any("the own addresses of node-2, node-3 is not seen" in note for note in propose(known).notes)
 
 
-def cabled(**places: typing.Optional[str]) -> Seen:
+def cabled(**places: typing.Optional[str]) -> ProposalInputs:
     """The RoCE fleet with what its NICs have seen: ``node_1_mlx5_0="leaf1"`` is a switch by LLDP,
     ``node_2_mlx5_0="node-1 mlx5_0"`` a neighbour."""
     seen = seen_of(ROCE)
@@ -492,7 +500,7 @@ def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
         "on one network by LLDP of leaf1",
         "on one network by LLDP of leaf2",
     ]
-    assert [item["select"] for item in data_of(proposal.fabrics)] == [
+    assert [item["select"] for item in make_data(proposal.fabrics)] == [
         {"vendor": "15b3", "pci": [address], "hcas_per_node": 1} for address in ("0000:10:00.0", "0000:11:00.0")
     ]
 
@@ -549,7 +557,7 @@ def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
     }
     proposal = propose(dataclasses.replace(seen, neighbours=own))
     assert "mlx5_0 (15b3:101d) of all 3 nodes: the node's default route leads through net_mlx5_0" in out(proposal)
-    assert data_of(proposal.fabrics)[0]["select"]["pci"] == ["0000:11:00.0"]
+    assert make_data(proposal.fabrics)[0]["select"]["pci"] == ["0000:11:00.0"]
 
 
 @pytest.mark.parametrize(
@@ -587,7 +595,7 @@ networks = st.builds(
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["pods", "services", "node", "attachment"]), networks), max_size=12))
 def test_the_range_overlaps_nothing_and_is_large_enough(taken: list[tuple[typing.Any, str]]) -> None:
-    addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)
+    addresses = AddressFacts(tuple(UsedNetwork(kind, network, "somebody") for kind, network in taken), 1)
     proposal = propose(dataclasses.replace(seen_of(TWO), addresses=addresses))
     proposed: list[typing.Any] = []
     for number, needed in ((0, 2 * 4 * 2), (1, 2 * 2 * 2)):
@@ -664,7 +672,7 @@ trees: st.SearchStrategy[Entry] = st.recursive(
 @given(sections(trees), st.lists(sections(trees), max_size=2), tellers)
 def test_yaml_reads_what_the_tree_says(cluster: Section, fabrics: list[Section], words: str) -> None:
     proposal = Proposal(Sections(tuple(fabrics), words), cluster, (LeftOut(words, words),), (words,))
-    assert yaml.load(render(proposal), Loader=Loader) == data_of(proposal.variables)
+    assert yaml.load(render(proposal), Loader=Loader) == make_data(proposal.variables)
 
 
 @pytest.mark.parametrize("shape", [PAIR, ROCE, TWO], ids=lambda shape: shape.name)

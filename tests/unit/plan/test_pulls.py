@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.pulls import 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import charts, pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_charts, collect_pulls
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
 
 SRIOV: dict[str, typing.Any] = {
@@ -38,16 +38,20 @@ SHARED = {
     "select": {"hcas_per_node": 1, "netdev": ["ens1np0"]},
     "mtu": 9000,
 }
-NONE = plan.Wishes()
+NONE = plan.OperatorRequests()
 SEEN = {
     "sriov-network-operator": ChartSeen((ImageSeen("ghcr.io/k8snetworkplumbingwg/sriov-network-operator"),)),
     "node-feature-discovery": ChartSeen((ImageSeen("registry.k8s.io/nfd/node-feature-discovery:v0.18.3"),)),
 }
 
 
-def listed(*fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.Wishes = NONE, **more: typing.Any) -> Pulls:
+def listed(
+    *fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.OperatorRequests = NONE, **more: typing.Any
+) -> Pulls:
     intent = parse_intent(list(fabrics) or [SRIOV], None, more.pop("cluster", None))
-    return pulls(intent, more.pop("job", None), olm, wishes, more.pop("seen", SEEN), more.pop("named", {}), "4.20")
+    return collect_pulls(
+        intent, more.pop("job", None), olm, wishes, more.pop("seen", SEEN), more.pop("named", {}), "4.20"
+    )
 
 
 def container(**fields: typing.Any) -> dict[str, typing.Any]:
@@ -158,14 +162,14 @@ def test_the_policy_of_the_profiles_is_listed_with_the_repository_of_the_intent(
     cluster = {"network_operator": {"repository": "registry.example/mellanox", "ofed_driver": "doca3.4.0"}}
     names = {
         image.name: image
-        for image in listed(SHARED, cluster=cluster, wishes=plan.wishes({}, {}, ["network-operator"])).images
+        for image in listed(SHARED, cluster=cluster, wishes=plan.collect_requests({}, {}, ["network-operator"])).images
     }
     assert "registry.example/mellanox/k8s-rdma-shared-dev-plugin:network-operator-v26.4.1" in names
     assert names["registry.example/mellanox/doca-driver:doca3.4.0"].by_system
 
 
 def test_charts_of_helm_with_their_values() -> None:
-    found = charts(parse_intent([SHARED], None, None), None, NONE)
+    found = collect_charts(parse_intent([SHARED], None, None), None, NONE)
     assert {name: chart.version for name, (chart, _values) in found.items()} == {
         "node-feature-discovery": "0.18.3",
         "network-operator": "26.4.1",
@@ -178,13 +182,13 @@ def test_charts_of_helm_with_their_values() -> None:
 
 
 def test_a_chart_that_lies_here_is_not_pulled() -> None:
-    found = listed(wishes=plan.wishes({"sriov-network-operator": {"chart": "/srv/chart"}}, {}, []))
+    found = listed(wishes=plan.collect_requests({"sriov-network-operator": {"chart": "/srv/chart"}}, {}, []))
     assert "sriov-network-operator" not in str(found.charts)
     assert any("sriov-network-operator" in image.name for image in found.images)
 
 
 def test_what_somebody_else_installs_is_not_listed() -> None:
-    found = listed(wishes=plan.wishes({}, {}, ["sriov-network-operator", "node-feature-discovery"]))
+    found = listed(wishes=plan.collect_requests({}, {}, ["sriov-network-operator", "node-feature-discovery"]))
     assert found.charts == () and [image.name for image in found.images] == [SRIOV["pods"]["image"]]
 
 
@@ -215,10 +219,12 @@ def test_a_chart_that_was_not_read_leaves_the_list_incomplete() -> None:
 
 def test_packages_of_olm_in_their_catalogs() -> None:
     cluster = {"host": {"gpudirect": "peermem"}, "node_selector": {"role": "gpu"}}
-    wishes = plan.wishes({}, {"gpu-operator": {"channel": "v26.3", "version": "gpu-operator-certified.v26.3.0"}}, [])
+    wishes = plan.collect_requests(
+        {}, {"gpu-operator": {"channel": "v26.3", "version": "gpu-operator-certified.v26.3.0"}}, []
+    )
     found = listed(olm=True, cluster=cluster, wishes=wishes)
     assert found.charts == ()
-    assert render.image_set(found)["mirror"]["operators"] == [
+    assert render.render_image_set(found)["mirror"]["operators"] == [
         {
             "catalog": "registry.redhat.io/redhat/redhat-operator-index:v4.20",
             "packages": [{"name": "nfd"}, {"name": "sriov-network-operator"}],
@@ -238,7 +244,7 @@ def test_packages_of_olm_in_their_catalogs() -> None:
 
 
 def test_a_catalog_of_the_clusters_own_is_told() -> None:
-    found = listed(olm=True, wishes=plan.wishes({}, {"sriov-network-operator": {"source": "mirrored"}}, []))
+    found = listed(olm=True, wishes=plan.collect_requests({}, {"sriov-network-operator": {"source": "mirrored"}}, []))
     assert "mirrored" in found.unlisted[0] and "sriov-network-operator" not in str(found.packages)
 
 
@@ -269,7 +275,7 @@ def test_file_of_oc_mirror_and_the_commands_beside_it() -> None:
             "network-operator": ChartSeen((ImageSeen("nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"),)),
         },
     )
-    mirror = render.image_set(found)["mirror"]
+    mirror = render.render_image_set(found)["mirror"]
     assert mirror["helm"]["repositories"] == [
         {
             "name": "charts-1",

@@ -20,19 +20,24 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
-    Difference,
     Mark,
     Needs,
+    NodeDifference,
+    NodeDifferences,
     NodeStep,
     RollPlan,
-    Seen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster, action_of, lines, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
+    RollCluster,
+    choose_action,
+    lines,
+    plan,
+)
 
 REBOOT = ClusterIntent(disruption="reboot")
-IOMMU = Difference("BIOS", "iommu", "ProcVtd Disabled", "on", how="set by its BMC")
-OTHER = Difference("firmware", "total_vfs", "8", "16")
-AT_ONCE = Difference("firmware", "label", "x", "y", "nothing")
+IOMMU = NodeDifference("BIOS", "iommu", "ProcVtd Disabled", "on", how="set by its BMC")
+OTHER = NodeDifference("firmware", "total_vfs", "8", "16")
+AT_ONCE = NodeDifference("firmware", "label", "x", "y", "nothing")
 BEGUN = Mark((IOMMU.identity,), "boot", True)
 
 
@@ -41,7 +46,7 @@ def node(name: str = "worker-1", **other: typing.Any) -> ClusterNode:
 
 
 def planned(
-    differences: typing.Sequence[Difference] = (IOMMU,),
+    differences: typing.Sequence[NodeDifference] = (IOMMU,),
     intent: ClusterIntent = REBOOT,
     error: str = "",
     shown: typing.Optional[ClusterNode] = None,
@@ -49,8 +54,8 @@ def planned(
     **cluster: typing.Any,
 ) -> RollPlan:
     marks = {} if mark == () else {"worker-1": mark}
-    seen = Seen(tuple(differences), (), error)
-    return plan({"worker-1": seen}, Cluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent)
+    seen = NodeDifferences(tuple(differences), (), error)
+    return plan({"worker-1": seen}, RollCluster(**{"nodes": (shown or node(),), "marks": marks, **cluster}), intent)
 
 
 def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
@@ -68,7 +73,7 @@ def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
     ],
 )
 def test_all_differences_are_one_action(needs: list[Needs], action: str) -> None:
-    assert action_of([dataclasses.replace(IOMMU, needs=one) for one in needs]) == action
+    assert choose_action([dataclasses.replace(IOMMU, needs=one) for one in needs]) == action
 
 
 @pytest.mark.parametrize(
@@ -189,10 +194,12 @@ def test_never_more_nodes_away_than_allowed(rows: typing.Any, most: int) -> None
     for number, (differs, is_ready, cordoned, mark) in enumerate(rows):
         name = f"worker-{number}"
         nodes.append(node(name, ready=is_ready, unschedulable=cordoned))
-        seen[name] = Seen((IOMMU,) if differs else ())
+        seen[name] = NodeDifferences((IOMMU,) if differs else ())
         marks.update({name: mark} if mark else {})
     found = plan(
-        seen, Cluster(nodes=tuple(nodes), marks=marks), ClusterIntent(disruption="reboot", node_pool=DrainPool(most))
+        seen,
+        RollCluster(nodes=tuple(nodes), marks=marks),
+        ClusterIntent(disruption="reboot", node_pool=DrainPool(most)),
     )
     assert [one.node for one in found.steps] == list(seen)
     going = {one.node for one in found.steps if one.goes}

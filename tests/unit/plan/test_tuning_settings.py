@@ -17,7 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import chosen, fits
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
+    collect_kernel_settings,
+    collect_settings,
+)
 
 FABRIC: dict[str, typing.Any] = {
     "name": "compute",
@@ -35,11 +38,11 @@ def intent_of(**tuning: typing.Any) -> Intent:
 
 
 def only(**expected: typing.Any) -> Settings:
-    return settings(intent_of(profile="none", expected=expected))
+    return collect_settings(intent_of(profile="none", expected=expected))
 
 
 def test_what_training_expects() -> None:
-    found = settings(intent_of())
+    found = collect_settings(intent_of())
     assert found.cpu == {"governor": "performance", "force_latency": "100"}
     assert found.modules == {"ib_umad": "+r"}
     assert found.vm == {}
@@ -56,8 +59,8 @@ def test_what_training_expects() -> None:
 
 
 def test_nothing_is_set_unless_it_is_asked_for() -> None:
-    assert settings(parse_intent([FABRIC], None, {"tuning": {"expected": {"thp": "always"}}})) == Settings()
-    assert settings(intent_of(profile="none")) == Settings()
+    assert collect_settings(parse_intent([FABRIC], None, {"tuning": {"expected": {"thp": "always"}}})) == Settings()
+    assert collect_settings(intent_of(profile="none")) == Settings()
     assert not tuning_settings({}, [FABRIC])["asked"]
 
 
@@ -66,10 +69,10 @@ def test_what_needs_a_reboot_or_hands_is_not_set() -> None:
 
 
 def test_experts_that_contradict_each_other_wait_for_a_word_of_the_intent() -> None:
-    assert "transparent_hugepages" not in settings(intent_of()).vm
+    assert "transparent_hugepages" not in collect_settings(intent_of()).vm
     assert only(thp="always|madvise").vm == {"transparent_hugepages": "always"}
     assert only(thp_defrag="defer+madvise").vm == {"transparent_hugepage.defrag": "defer+madvise"}
-    assert "kernel.numa_balancing" not in settings(intent_of(expected={"numa_balancing": None})).sysctl
+    assert "kernel.numa_balancing" not in collect_settings(intent_of(expected={"numa_balancing": None})).sysctl
 
 
 @pytest.mark.parametrize(
@@ -126,14 +129,14 @@ def test_each_key_is_set_by_one_row() -> None:
 
 def test_options_of_the_module() -> None:
     found = only(governor="performance", thp="always", swappiness="<=10", ib_umad="loaded", idle_latency="<=100")
-    assert kernel_settings(found) == {
+    assert collect_kernel_settings(found) == {
         "sysctl": {"vm.swappiness": "<10"},
         "sysfs": {
             "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor": "performance",
             "/sys/kernel/mm/transparent_hugepage/enabled": "always",
         },
     }
-    assert kernel_settings(only(ib_umad="loaded")) == {}
+    assert collect_kernel_settings(only(ib_umad="loaded")) == {}
 
 
 def test_the_filter_shows_what_would_be_set() -> None:

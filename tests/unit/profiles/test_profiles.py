@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles impo
     PROFILES,
     attachment_kind,
     definitions,
-    traits,
+    find_traits,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -226,7 +226,7 @@ def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile: str)
             group = item["apiVersion"].partition("/")[0]
             assert any(name.endswith(group) for name in wanted), item["kind"]
     for fabric in intent.fabrics:
-        assert bool(attachment_kind(fabric)) == traits(fabric).members
+        assert bool(attachment_kind(fabric)) == find_traits(fabric).members
 
 
 @pytest.mark.parametrize("profile", [name for name, its in PROFILES.items() if its.shared])

@@ -22,18 +22,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives 
     AGENT_FOLDER,
     LOG_FOLDER,
     answer_request,
-    environment,
     host_name,
-    mpirun,
     place_agent,
-    ranks_command,
     read_logs,
     remove_logs,
+    render_environment,
+    render_mpirun,
     render_pod,
+    render_ranks_command,
     start_daemon,
     take_requests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured, policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured, render_policy
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
@@ -47,12 +47,12 @@ COMPUTE, CLUSTER = FABRICS[0], ClusterIntent()
 
 
 def words(run: CollectiveRun, hosts: typing.Sequence[str] = ()) -> tuple[str, ...]:
-    return mpirun(run, WANTED, COMPUTE, CLUSTER, hosts or [f"pod-{node}" for node in run.nodes])
+    return render_mpirun(run, WANTED, COMPUTE, CLUSTER, hosts or [f"pod-{node}" for node in run.nodes])
 
 
 def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
     for run in (ONE, TWO, ALL, RAIL):
-        found = environment(run, WANTED)
+        found = render_environment(run, WANTED)
         assert found["NCCL_DEBUG"] == "INFO" and {"INIT", "NET", "ENV", "TUNING"} == set(
             found["NCCL_DEBUG_SUBSYS"].split(",")
         )
@@ -63,11 +63,11 @@ def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
 
 
 def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> None:
-    assert environment(TWO, WANTED)["NCCL_TESTS_SPLIT"] == "MOD 8" and "NCCL_TESTS_SPLIT" not in environment(
-        ALL, WANTED
-    )
+    assert render_environment(TWO, WANTED)[
+        "NCCL_TESTS_SPLIT"
+    ] == "MOD 8" and "NCCL_TESTS_SPLIT" not in render_environment(ALL, WANTED)
     for run in (ONE, TWO, ALL, RAIL):
-        found = ranks_command(run, WANTED, COMPUTE, CLUSTER)
+        found = render_ranks_command(run, WANTED, COMPUTE, CLUSTER)
         test = found[found.index("/opt/nccl-tests/build/all_reduce_perf") :]
         assert test[test.index("-a") + 1] == "3" and test[test.index("-c") + 1] == "1"
         assert (test[test.index("-b") + 1], test[test.index("-e") + 1]) == (str(1 << 30), str(1 << 33))
@@ -80,7 +80,7 @@ def test_one_node_has_nobody_to_ask_for_and_no_program_for_it() -> None:
 
 def test_the_smallest_message_is_that_of_the_intent() -> None:
     small = dataclasses.replace(WANTED, least_bytes=1 << 16, most_bytes=1 << 17)
-    found = mpirun(TWO, small, COMPUTE, CLUSTER, ("a", "b"))
+    found = render_mpirun(TWO, small, COMPUTE, CLUSTER, ("a", "b"))
     assert (found[found.index("-b") + 1], found[found.index("-e") + 1]) == ("65536", "131072")
 
 
@@ -102,10 +102,10 @@ def test_ranks_of_a_node_follow_each_other() -> None:
 
 def test_ranks_over_the_network_find_the_hcas_of_their_pod() -> None:
     assert (
-        ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c")
-        and "NCCL_IB_HCA" in ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+        render_ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c")
+        and "NCCL_IB_HCA" in render_ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
     )
-    assert ranks_command(ONE, WANTED, COMPUTE, CLUSTER)[0] == "/opt/nccl-tests/build/all_reduce_perf"
+    assert render_ranks_command(ONE, WANTED, COMPUTE, CLUSTER)[0] == "/opt/nccl-tests/build/all_reduce_perf"
 
 
 def test_a_pod_of_each_node_gets_its_gpus_and_rails_and_nothing_more() -> None:
@@ -236,7 +236,7 @@ def test_logs_are_read_in_pieces_and_removed(tmp_path: pathlib.Path, monkeypatch
 
 def test_ranks_start_with_the_hcas_of_their_pod_behind_one_line() -> None:
     """The script of the start is found again whole."""
-    script = ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+    script = render_ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
     found = subprocess.run(["/bin/sh", "-c", 'printf %b "$1"', "x", script], check=True, capture_output=True, text=True)
     assert found.stdout == job_start.start("openshift.io/mlx_compute", False, ["x"])[2]
 
@@ -246,12 +246,12 @@ def test_no_host_is_an_option(host: str) -> None:
     with pytest.raises(OperandError):
         words(TWO, (host, "b"))
     with pytest.raises(OperandError):
-        ranks_command(ONE, dataclasses.replace(WANTED, program_folder=host), COMPUTE, CLUSTER)
+        render_ranks_command(ONE, dataclasses.replace(WANTED, program_folder=host), COMPUTE, CLUSTER)
 
 
 @pytest.mark.parametrize("run", ["run-1", "2026-11-28T10:00:00Z of user@host"])
 def test_pods_of_a_run_admit_each_other_and_no_pod_of_another_run(run: str) -> None:
-    (fabric,), admitted = measured([COMPUTE]), policy(run)
+    (fabric,), admitted = measured([COMPUTE]), render_policy(run)
     ((peer,),) = (rule["from"] for rule in admitted["spec"]["ingress"])
     of_run = peer.pop("podSelector")["matchLabels"].items()
     # no selector of namespaces: pods of the same namespace

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
+from ansible_collections.linerate.rdma.plugins.filter.host import make_containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
-from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import render_memlock_pod
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
@@ -48,7 +48,7 @@ def file_of(config: typing.Any) -> str:
 
 def test_machine_configs() -> None:
     needs = HostNeeds(Memlock("machine_config", limit_gib=64), ("intel_iommu=on", "iommu=pt"), machine_role="gpu")
-    same_as_golden("machine-configs.golden", yaml.safe_dump_all(host.host_configs(needs), sort_keys=False))
+    same_as_golden("machine-configs.golden", yaml.safe_dump_all(host.render_host_configs(needs), sort_keys=False))
 
 
 def test_kubelet_configs() -> None:
@@ -56,7 +56,7 @@ def test_kubelet_configs() -> None:
     made = [
         config
         for needs in (HostNeeds(kubelet=whole, machine_role="gpu"), HostNeeds(kubelet=Kubelet("restricted")))
-        for config in host.host_configs(needs)
+        for config in host.render_host_configs(needs)
     ]
     same_as_golden("kubelet-configs.golden", yaml.safe_dump_all(made, sort_keys=False))
 
@@ -75,7 +75,7 @@ def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(
     field: str, values: typing.Sequence[typing.Any]
 ) -> None:
     def made(**settings: typing.Any) -> typing.Any:
-        (config,) = host.host_configs(HostNeeds(kubelet=Kubelet(**settings)))
+        (config,) = host.render_host_configs(HostNeeds(kubelet=Kubelet(**settings)))
         return config
 
     plain, base = made(), made(**{field: values[0]})
@@ -88,26 +88,28 @@ def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(
 
 
 def test_files_are_readable_and_in_bytes() -> None:
-    (config,) = host.host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
+    (config,) = host.render_host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
     same_as_golden("crio-memlock.golden", file_of(config))
-    same_as_golden("containerd-memlock.golden", host.containerd_drop_in(Memlock("containerd", limit_gib=64)))
+    same_as_golden("containerd-memlock.golden", host.make_containerd_drop_in(Memlock("containerd", limit_gib=64)))
 
 
 def test_unlimited_is_said_as_each_runtime_says_it() -> None:
     memlock = Memlock("machine_config", unlimited=True)
     assert '"memlock=-1:-1"' in host.crio_config(memlock)
-    assert host.containerd_drop_in(memlock) == "[Service]\nLimitMEMLOCK=infinity\n"
+    assert host.make_containerd_drop_in(memlock) == "[Service]\nLimitMEMLOCK=infinity\n"
 
 
 def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
-    same_as_golden("cluster-policy.golden", yaml.safe_dump(host.cluster_policy("gpu-cluster-policy"), sort_keys=False))
+    same_as_golden(
+        "cluster-policy.golden", yaml.safe_dump(host.render_cluster_policy("gpu-cluster-policy"), sort_keys=False)
+    )
 
 
 def test_the_pod_that_proves_it() -> None:
     fabric = Fabric(
         "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
     )
-    made = memlock_pod(fabric, ClusterIntent(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
+    made = render_memlock_pod(fabric, ClusterIntent(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
     same_as_golden("memlock-pod.golden", yaml.safe_dump(made, sort_keys=False))
 
 
@@ -115,7 +117,7 @@ def test_the_pod_that_proves_it() -> None:
 def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
     memlock = Memlock("machine_config", limit_gib=gib)
     assert f"memlock={gib << 30}:{gib << 30}" in host.crio_config(memlock)
-    assert f"LimitMEMLOCK={gib << 30}\n" in host.containerd_drop_in(memlock)
+    assert f"LimitMEMLOCK={gib << 30}\n" in host.make_containerd_drop_in(memlock)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
 )
 def test_doors(cluster: typing.Any, kinds: list[str], drop_in: str) -> None:
     assert [item["object"]["kind"] for item in render_host(cluster)] == kinds
-    assert containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
+    assert make_containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import ipam as ipam_of
+from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import render_ipam as ipam_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -113,12 +113,12 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one() -> None:
     same_as_golden("node-pool.golden", [pool])
     read = sriov_operator.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
-    assert "rdmaMode" not in sriov.node_pools(dataclasses.replace(CLUSTER, node_pool=DrainPool(1)))[0]["spec"]
+    assert "rdmaMode" not in sriov.render_node_pools(dataclasses.replace(CLUSTER, node_pool=DrainPool(1)))[0]["spec"]
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own() -> None:
     members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
-    first, second = sriov.policies(fabric(COMPUTE), CLUSTER, members)
+    first, second = sriov.render_policies(fabric(COMPUTE), CLUSTER, members)
     assert first["metadata"]["name"] == "linerate-compute-worker-1"
     assert second["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-2"
     assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
@@ -126,19 +126,19 @@ def test_nodes_with_other_addresses_get_policies_of_their_own() -> None:
 
 def test_addresses_of_the_intent_come_first() -> None:
     select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
-    (policy,) = sriov.policies(fabric(COMPUTE, select=select), CLUSTER, {"worker-1": RAILS, "worker-2": ()})
+    (policy,) = sriov.render_policies(fabric(COMPUTE, select=select), CLUSTER, {"worker-1": RAILS, "worker-2": ()})
     assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
 
 
 def test_infiniband_is_always_rdma() -> None:
-    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), CLUSTER, {"worker-1": RAILS})
+    (policy,) = sriov.render_policies(fabric(COMPUTE, rdma=False), CLUSTER, {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
 def test_nothing_to_select_by_is_refused() -> None:
     with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
-        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), CLUSTER, {"worker-1": ()})
+        sriov.render_policies(fabric(STORAGE, select={"hcas_per_node": 1}), CLUSTER, {"worker-1": ()})
 
 
 def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric() -> None:
@@ -250,7 +250,7 @@ def test_pods_of_a_tainted_and_closed_cluster() -> None:
 
 
 def test_the_rendered_policy_is_read_back() -> None:
-    (policy,) = sriov.policies(fabric(COMPUTE), CLUSTER, {"worker-1": RAILS})
+    (policy,) = sriov.render_policies(fabric(COMPUTE), CLUSTER, {"worker-1": RAILS})
     parsed = sriov_operator.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 

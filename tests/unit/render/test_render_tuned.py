@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import Settings
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
-from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import data, tuned
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import data, render_tuned
 
 from ..plan.test_tuning_settings import intent_of
 
@@ -40,7 +40,7 @@ SCHEMA = closed(DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["
 
 
 def test_a_tuned() -> None:
-    made = tuned(settings(intent_of(expected={"thp": "always"})), LABELS, "worker", "openshift-node")
+    made = render_tuned(collect_settings(intent_of(expected={"thp": "always"})), LABELS, "worker", "openshift-node")
     text, path = yaml.safe_dump(made, sort_keys=False), UNIT / "golden" / "tuned.golden"
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -50,7 +50,7 @@ def test_a_tuned() -> None:
 
 
 def test_all_labels_must_match() -> None:
-    (recommend,) = tuned(Settings(), LABELS, "worker", "openshift-node")["spec"]["recommend"]
+    (recommend,) = render_tuned(Settings(), LABELS, "worker", "openshift-node")["spec"]["recommend"]
     # one that is beside another would be an or
     (outer,) = recommend["match"]
     (inner,) = outer["match"]
@@ -59,7 +59,7 @@ def test_all_labels_must_match() -> None:
 
 
 def test_without_labels_it_is_for_a_pool() -> None:
-    made = tuned(Settings(), {}, "gpu", "openshift-node")["spec"]
+    made = render_tuned(Settings(), {}, "gpu", "openshift-node")["spec"]
     assert made["recommend"] == [
         {
             "profile": "linerate-rdma",
@@ -80,7 +80,7 @@ def test_without_labels_it_is_for_a_pool() -> None:
     ],
 )
 def test_a_misspelt_field_is_refused(path: tuple[typing.Any, ...]) -> None:
-    spec = copy.deepcopy(tuned(settings(intent_of()), LABELS, "worker", "openshift-node")["spec"])
+    spec = copy.deepcopy(render_tuned(collect_settings(intent_of()), LABELS, "worker", "openshift-node")["spec"])
     at = spec
     for step in path[:-1]:
         at = at[step]
@@ -90,7 +90,7 @@ def test_a_misspelt_field_is_refused(path: tuple[typing.Any, ...]) -> None:
 
 
 def test_the_profile_is_an_ini_file_that_adds_to_its_parent() -> None:
-    found = settings(intent_of())
+    found = collect_settings(intent_of())
     parsed = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parsed.optionxform = str  # type: ignore[method-assign, assignment]
     parsed.read_string(data(found, "openshift-control-plane"))

@@ -17,11 +17,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareSetting,
     HcaFirmware,
     NodeFirmware,
     ObservedFirmware,
-    Said,
-    Setting,
+    ReportedSetting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.platform impo
     SriovCapability,
     VfMemory,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
     FINISHED,
@@ -65,7 +65,7 @@ class Servers:
         hcas = tuple(change(hca) if place == number else hca for place, hca in enumerate(value.hcas))
         return dataclasses.replace(self, hcas={**self.hcas, node: ObservedHcas(NodeHcas(hcas))})
 
-    def row(self, node: str, name: str, *readings: Reading) -> Servers:
+    def row(self, node: str, name: str, *readings: RowReading) -> Servers:
         """The same with one row of a node changed."""
         value = self.tunings[node].value
         assert value is not None
@@ -118,8 +118,8 @@ def _way(rail: int, bridge: str, address: str) -> str:
 @functools.cache
 def _tuning(rails: int) -> NodeTuning:
     world, each = World(rails=rails), range(rails)
-    rows: dict[str, tuple[Reading, ...]] = {
-        row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS
+    rows: dict[str, tuple[RowReading, ...]] = {
+        row.name: (RowReading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS
     }
     gpus, hcas = tuple(gpu(rail) for rail in each), tuple(f"mlx5_{rail}" for rail in each)
     ways = [
@@ -129,20 +129,20 @@ def _tuning(rails: int) -> NodeTuning:
     ]
     names = [name for rail in each for name in (gpu(rail), f"mlx5_{rail}")]
     rows.update(
-        cpu_model=(Reading("AMD EPYC 9654 96-Core Processor"),),
-        numa_cpus=(Reading("0-95,192-287", ("node 0",)), Reading("96-191,288-383", ("node 1",))),
-        hca_model=(Reading("1021", hcas),),
-        gpus=(Reading(str(rails)),),
-        gpu_model=(Reading("10de:2330", gpus),),
+        cpu_model=(RowReading("AMD EPYC 9654 96-Core Processor"),),
+        numa_cpus=(RowReading("0-95,192-287", ("node 0",)), RowReading("96-191,288-383", ("node 1",))),
+        hca_model=(RowReading("1021", hcas),),
+        gpus=(RowReading(str(rails)),),
+        gpu_model=(RowReading("10de:2330", gpus),),
         gpu_numa=tuple(
-            Reading(str(number), tuple(gpu(rail) for rail in each if socket(world, rail) == number))
+            RowReading(str(number), tuple(gpu(rail) for rail in each if socket(world, rail) == number))
             for number in (0, 1)
         ),
-        gpu_link_width=(Reading("full", gpus),),
-        gpu_nic_path=(Reading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in each)),),
-        gpu_slowed=(Reading("none", gpus),),
-        acs=(Reading("direct", tuple(bridge for rail in each for bridge in bridges(rail))),),
-        pci_way=tuple(Reading(way, (name,)) for way, name in sorted(zip(ways, names))),
+        gpu_link_width=(RowReading("full", gpus),),
+        gpu_nic_path=(RowReading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in each)),),
+        gpu_slowed=(RowReading("none", gpus),),
+        acs=(RowReading("direct", tuple(bridge for rail in each for bridge in bridges(rail))),),
+        pci_way=tuple(RowReading(way, (name,)) for way, name in sorted(zip(ways, names))),
     )
     return NodeTuning(rows)
 
@@ -162,13 +162,17 @@ def servers(world: World) -> Servers:
         hcas[name] = ObservedHcas(NodeHcas(tuple(cards)))
         tunings[name] = ObservedTuning(_tuning(world.rails))
         settings = (
-            Setting("SRIOV_EN", "True(1)", "True(1)"),
-            Setting("NUM_OF_VFS", "16", "16"),
-            Setting("ATS_ENABLED", "False(0)", "False(0)"),
+            FirmwareSetting("SRIOV_EN", "True(1)", "True(1)"),
+            FirmwareSetting("NUM_OF_VFS", "16", "16"),
+            FirmwareSetting("ATS_ENABLED", "False(0)", "False(0)"),
         )
         of_hcas = (
             HcaFirmware(
-                hca.pci.address, "1021", settings=settings, settings_from="mstconfig", running=Said("28", "sysfs")
+                hca.pci.address,
+                "1021",
+                settings=settings,
+                settings_from="mstconfig",
+                running=ReportedSetting("28", "sysfs"),
             )
             for hca in cards
             if hca.pci

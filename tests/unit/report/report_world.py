@@ -56,7 +56,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
     PortName,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts
 
 RUN = "20260102T030405Z-aaaaaa"
 STARTED, FINISHED = "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:25+00:00"
@@ -147,8 +147,8 @@ class Made:
         return {part: self.facts[stage][part] for part in parts if part in self.facts[stage]}
 
     @property
-    def seen(self) -> Seen:
-        return Seen(self.source)
+    def seen(self) -> ReportFacts:
+        return ReportFacts(self.source)
 
     def change(self, stage: str, facts: typing.Any = None, **changes: typing.Any) -> Made:
         """The same with another record of a stage, and other facts if they are given."""

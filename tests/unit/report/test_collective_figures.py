@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
-from ansible_collections.linerate.rdma.plugins.module_utils._report.collective_figures import picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.collective_figures import render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import render_signature
@@ -62,7 +62,7 @@ def test_a_slow_group_comes_first_and_says_so() -> None:
 
 
 def test_a_picture_of_one_size_without_a_floor() -> None:
-    shown = str(picture(GroupFigure("all_reduce", "one node", ("a",), 370.0, None, ((1 << 30, 370.0),))))
+    shown = str(render_picture(GroupFigure("all_reduce", "one node", ("a",), 370.0, None, ((1 << 30, 370.0),))))
     assert "<line" not in shown and "<circle" in shown
 
 

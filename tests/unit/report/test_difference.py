@@ -15,9 +15,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import (
     MOST_OF_NODE,
-    Difference,
+    RunDifference,
     Snapshot,
-    differences,
+    find_differences,
     show,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import (
@@ -84,7 +84,7 @@ def test_two_runs_of_one_cluster_do_not_differ() -> None:
     after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["ports"][0]["pkeys"].reverse()
     after.facts["hcas"]["worker-2"]["value"]["hcas"].reverse()
     after.facts["topologies"]["worker-1"]["value"][0]["errors"]["seconds"] = 2.5
-    assert differences(before, after) == []
+    assert find_differences(before, after) == []
 
 
 def test_firmware_link_and_vf_by_node() -> None:
@@ -93,13 +93,13 @@ def test_firmware_link_and_vf_by_node() -> None:
     hcas[0]["firmware"], hcas[0]["ports"][0]["rate_gbps"] = "28.41.1000", 200.0
     del after.facts["hcas"]["worker-2"]["value"]["hcas"][1]
     after.facts["subnets"]["worker-2"]["value"][0]["master"]["guid"] = "0x2"
-    assert differences(before, after) == [
-        Difference("worker-1", "mlx5_0 firmware", "28.39.1002", "28.41.1000"),
-        Difference("worker-1", "mlx5_0 port 1 rate_gbps", "400.0", "200.0"),
-        Difference("worker-2", "mlx5_1", "there", "not there"),
-        Difference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
+    assert find_differences(before, after) == [
+        RunDifference("worker-1", "mlx5_0 firmware", "28.39.1002", "28.41.1000"),
+        RunDifference("worker-1", "mlx5_0 port 1 rate_gbps", "400.0", "200.0"),
+        RunDifference("worker-2", "mlx5_1", "there", "not there"),
+        RunDifference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
     ]
-    assert show(differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
+    assert show(find_differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
 
 
 def test_nodes_that_come_go_or_fall_silent() -> None:
@@ -107,11 +107,11 @@ def test_nodes_that_come_go_or_fall_silent() -> None:
     hcas, subnets = (typing.cast(dict[str, typing.Any], after.facts[kind]) for kind in ("hcas", "subnets"))
     hcas["worker-1"] = seen(None, "unreachable: no route")
     del subnets["worker-1"]
-    assert differences(before, after) == [
-        Difference("worker-1", "hcas", "seen", "unreachable: no route"),
-        Difference("worker-1", "subnets", "looked at", "not looked at"),
-        Difference("worker-2", "node", "takes part", "not there"),
-        Difference("worker-3", "node", "not there", "takes part"),
+    assert find_differences(before, after) == [
+        RunDifference("worker-1", "hcas", "seen", "unreachable: no route"),
+        RunDifference("worker-1", "subnets", "looked at", "not looked at"),
+        RunDifference("worker-2", "node", "takes part", "not there"),
+        RunDifference("worker-3", "node", "not there", "takes part"),
     ]
 
 
@@ -122,22 +122,22 @@ def test_the_look_after_the_network_counts_where_both_have_it() -> None:
             node: seen(to_data(HCAS)) for node in snapshot.start.nodes
         }
     after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
-    assert differences(before, after) == []
+    assert find_differences(before, after) == []
     after.facts["hcas_after_network"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
-    assert [item.after for item in differences(before, after)] == ["now"]
+    assert [item.after for item in find_differences(before, after)] == ["now"]
 
 
 def test_cables() -> None:
     before, after = run(), run()
     links = after.facts["topologies"]["worker-1"]["value"][0]["topology"]["links"]
     links[0].update(a=links[0]["b"], b=links[0]["a"])
-    assert differences(before, after) == [], "a link has no direction"
+    assert find_differences(before, after) == [], "a link has no direction"
     links[0]["speed"] = "HDR"
-    assert differences(before, after) == [
-        Difference("fabric", "link leaf-1 port 3 - worker-1 mlx5_0 port 1", "4x NDR", "4x HDR")
+    assert find_differences(before, after) == [
+        RunDifference("fabric", "link leaf-1 port 3 - worker-1 mlx5_0 port 1", "4x NDR", "4x HDR")
     ]
     links[0]["b"]["port"] = 4
-    assert [(item.before, item.after) for item in differences(before, after)] == [
+    assert [(item.before, item.after) for item in find_differences(before, after)] == [
         ("4x NDR", "not there"),
         ("not there", "4x HDR"),
     ]
@@ -176,8 +176,8 @@ def cabled(topology: typing.Optional[dict[str, typing.Any]], error: typing.Optio
 
 def test_switches_of_one_description_are_told_apart_by_their_guid() -> None:
     """All hosts change places with those of the other leaf, at the same ports."""
-    found = differences(cabled(clos(1, 2, 1, 2)), cabled(clos(2, 1, 2, 1)))
-    assert len(found) == 8 and found[0] == Difference(
+    found = find_differences(cabled(clos(1, 2, 1, 2)), cabled(clos(2, 1, 2, 1)))
+    assert len(found) == 8 and found[0] == RunDifference(
         "fabric", "link Quantum Mellanox Technologies (0x1) port 1 - worker-0 mlx5_0 port 1", "4x NDR", "not there"
     )
 
@@ -185,26 +185,30 @@ def test_switches_of_one_description_are_told_apart_by_their_guid() -> None:
 def test_an_uplink_of_switches_of_one_description_that_is_gone() -> None:
     after = clos(1, 2)
     del after["links"][1]
-    assert differences(cabled(clos(1, 2)), cabled(after)) == [
-        Difference("fabric", "link Quantum Mellanox Technologies (0x2) port 40 - spine port 2", "4x NDR", "not there")
+    assert find_differences(cabled(clos(1, 2)), cabled(after)) == [
+        RunDifference(
+            "fabric", "link Quantum Mellanox Technologies (0x2) port 40 - spine port 2", "4x NDR", "not there"
+        )
     ]
 
 
 def test_a_switch_that_is_called_otherwise_has_the_same_cables() -> None:
     after = clos(1, 2)
     after["nodes"][0]["description"] = "spine-1"
-    assert differences(cabled(clos(1, 2)), cabled(after)) == [Difference("fabric", "name of 0x9", "spine", "spine-1")]
+    assert find_differences(cabled(clos(1, 2)), cabled(after)) == [
+        RunDifference("fabric", "name of 0x9", "spine", "spine-1")
+    ]
 
 
 def test_cables_that_one_run_did_not_see_are_not_the_same() -> None:
     whole, blind, none = cabled(clos(1, 2)), cabled(None, "ibnetdiscover: timed out"), run()
     typing.cast(typing.Any, none.facts)["topologies"] = {}
     error = "not known: worker-1 mlx5_0: ibnetdiscover: timed out"
-    assert differences(whole, none) == [Difference("fabric", "topology", "seen", "not looked at")]
-    assert differences(none, whole) == [Difference("fabric", "topology", "not looked at", "seen")]
-    assert differences(whole, blind) == [Difference("fabric", "topology", "seen", error)]
-    assert differences(blind, blind) == [Difference("fabric", "topology", error, f"{error} (not compared)")]
-    assert differences(none, none) == []
+    assert find_differences(whole, none) == [RunDifference("fabric", "topology", "seen", "not looked at")]
+    assert find_differences(none, whole) == [RunDifference("fabric", "topology", "not looked at", "seen")]
+    assert find_differences(whole, blind) == [RunDifference("fabric", "topology", "seen", error)]
+    assert find_differences(blind, blind) == [RunDifference("fabric", "topology", error, f"{error} (not compared)")]
+    assert find_differences(none, none) == []
 
 
 def test_bios_and_switch_ports_are_compared() -> None:
@@ -227,13 +231,13 @@ def test_bios_and_switch_ports_are_compared() -> None:
         ]
         facts["neighbours"] = {"worker-1": seen({"netdevs": netdevs})}
     ports = [f'{{"chassis": "leaf of {value}", "port": "1"}}' for value in ("Enabled", "Disabled")]
-    assert differences(before, after) == [
-        Difference("worker-1", "BIOS settings sriov attributes SriovGlobalEnable current", "Enabled", "Disabled"),
-        Difference("worker-1", "neighbours netdev eth2 switch_ports", *ports),
-        Difference("worker-2", "bios", "HTTP 401", "HTTP 401 (not compared)"),
+    assert find_differences(before, after) == [
+        RunDifference("worker-1", "BIOS settings sriov attributes SriovGlobalEnable current", "Enabled", "Disabled"),
+        RunDifference("worker-1", "neighbours netdev eth2 switch_ports", *ports),
+        RunDifference("worker-2", "bios", "HTTP 401", "HTTP 401 (not compared)"),
     ]
     typing.cast(typing.Any, after.facts)["bios"] = {}
-    assert Difference("worker-1", "bios", "looked at", "not looked at") in differences(before, after)
+    assert RunDifference("worker-1", "bios", "looked at", "not looked at") in find_differences(before, after)
 
 
 def test_intent_and_versions() -> None:
@@ -241,10 +245,10 @@ def test_intent_and_versions() -> None:
     after = run(
         fabrics=[{"name": "compute", "virtual_functions": 4}], versions={"linerate.rdma": "1.1.0"}, check_mode=True
     )
-    assert differences(before, after) == [
-        Difference("cluster", "rdma_fabrics compute virtual_functions", "8", "4"),
-        Difference("cluster", "versions linerate.rdma", "1.0.0", "1.1.0"),
-        Difference("cluster", "check_mode", "false", "true"),
+    assert find_differences(before, after) == [
+        RunDifference("cluster", "rdma_fabrics compute virtual_functions", "8", "4"),
+        RunDifference("cluster", "versions linerate.rdma", "1.0.0", "1.1.0"),
+        RunDifference("cluster", "check_mode", "false", "true"),
     ]
 
 
@@ -254,20 +258,20 @@ def test_findings_appear_vanish_and_change_their_status() -> None:
     after = Snapshot(
         RunStart("b", ""), {}, {"fabric": record("open", finding("fail"), finding("pass", "storage"), waivers=[waiver])}
     )
-    assert differences(before, after) == [
-        Difference("stage fabric", "gate", "closed", "open"),
-        Difference("stage fabric", "fabric.one_master on compute", "fail", "fail, waived"),
-        Difference("stage fabric", "fabric.one_master on spare", "pass", "not there"),
-        Difference("stage fabric", "fabric.one_master on storage", "not there", "pass"),
+    assert find_differences(before, after) == [
+        RunDifference("stage fabric", "gate", "closed", "open"),
+        RunDifference("stage fabric", "fabric.one_master on compute", "fail", "fail, waived"),
+        RunDifference("stage fabric", "fabric.one_master on spare", "pass", "not there"),
+        RunDifference("stage fabric", "fabric.one_master on storage", "not there", "pass"),
     ]
-    assert differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == Difference(
+    assert find_differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == RunDifference(
         "stage fabric", "gate", "open", "no record"
     )
 
 
 def test_the_files() -> None:
     before, after = RunStart("run-1", "then"), RunStart("run-2", "now")
-    found = [Difference("worker-1", "<b>", "password=hunter2", "2")]
+    found = [RunDifference("worker-1", "<b>", "password=hunter2", "2")]
     data = json.loads(difference_json(before, after, found))
     assert (data["before"]["run"], data["differences"][0]["node"]) == ("run-1", "worker-1")
     page = difference_html(before, after, found)
@@ -281,7 +285,9 @@ def test_what_one_node_shows_takes_bounded_lines_and_hides_no_other_node() -> No
     for number, side in enumerate((before, after)):
         side.facts["hcas"]["worker-1"]["value"] = [{"name": "A" * 60_000, **{f"k{key}": number for key in range(5000)}}]
     after.facts["subnets"]["worker-2"]["value"][0]["master"]["priority"] = 3
-    found = differences(before, after)
+    found = find_differences(before, after)
     assert [item.node for item in found] == ["worker-1"] * (MOST_OF_NODE + 1) + ["worker-2"]
     assert max(len(item.what) for item in found) < 500
-    assert found[MOST_OF_NODE] == Difference("worker-1", "differences", f"{MOST_OF_NODE} are listed", "there are more")
+    assert found[MOST_OF_NODE] == RunDifference(
+        "worker-1", "differences", f"{MOST_OF_NODE} are listed", "there are more"
+    )

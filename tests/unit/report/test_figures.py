@@ -16,16 +16,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import (
+    Undrawable,
+    collect_charts,
+    collect_versions,
+    list_matrices,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import (
     Cell,
     Matrix,
-    by_number,
     fold,
-    rows_of_nodes,
+    group_by_number,
+    list_rows_of_nodes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import Seen, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
@@ -39,7 +44,7 @@ def page(made: Made) -> str:
 
 
 def drawn(made: Made, stage: str) -> tuple[Matrix, ...]:
-    return matrices(made.records[stage], made.seen, charts(made.records["fabric"], made.seen))
+    return list_matrices(made.records[stage], made.seen, collect_charts(made.records["fabric"], made.seen))
 
 
 @pytest.mark.parametrize("stage", ["reachability", "bandwidth"])
@@ -94,7 +99,7 @@ def test_slow_node_and_cut_leaf_are_seen() -> None:
     assert {pair for pair, cell in slow.cells.items() if cell.level == "fail"} == {
         pair for pair in slow.cells if "node-3" in pair
     }
-    assert rows_of_nodes(slow)[0].name == "node-3"
+    assert list_rows_of_nodes(slow)[0].name == "node-3"
     words = slow.cells["node-3", "node-1"].words
     for said in (
         "node-3 \u2192 node-1",
@@ -147,12 +152,12 @@ def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     made = records(SMALL)
     broken = made.change("bandwidth", {"bandwidth": {"pods": 7}})
     with pytest.raises(Undrawable, match="pods"):
-        matrices(broken.records["bandwidth"], broken.seen, {})
+        list_matrices(broken.records["bandwidth"], broken.seen, {})
     assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page(broken)
     assert "GREEN" in page(made.change("fabric", {"nodes": []}))
     assert drawn(made.change("bandwidth", facts={"bandwidth": None}), "bandwidth") == ()
-    assert matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.seen, {}) == ()
-    assert matrices(dataclasses.replace(made.records["bandwidth"], intent=None), made.seen, {}) == ()
+    assert list_matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.seen, {}) == ()
+    assert list_matrices(dataclasses.replace(made.records["bandwidth"], intent=None), made.seen, {}) == ()
 
 
 def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None:
@@ -162,7 +167,7 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
         raise FileError(f"facts/{stage}.json: torn", "Remove the file")
 
     with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
-        matrices(made.records["bandwidth"], Seen(torn), {})
+        list_matrices(made.records["bandwidth"], ReportFacts(torn), {})
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
     assert "The facts of this stage can't be drawn: facts/reachability.json: torn" in text and "GREEN" in text
 
@@ -224,7 +229,7 @@ def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     # a folder has one fact hcas of a node, and all stages are judged by it
     for stage in ("fabric", "reachability"):
         made = made.change(stage, {**made.facts[stage], "nodes": nodes})
-    assert fleet(made.records, made.seen) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
+    assert collect_versions(made.records, made.seen) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
     assert "28.43.1014 (7), 28.39.2048 (1)" in page(made)
 
 
@@ -252,7 +257,10 @@ def test_what_several_stages_were_judged_by_is_read_once() -> None:
 
 def test_without_facts_nothing_is_drawn() -> None:
     made = records(SMALL)
-    assert charts(made.records["fabric"], Seen(no_facts)) == {} and fleet(made.records, Seen(no_facts)) == {}
+    assert (
+        collect_charts(made.records["fabric"], ReportFacts(no_facts)) == {}
+        and collect_versions(made.records, ReportFacts(no_facts)) == {}
+    )
 
 
 def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None, **cells: Cell) -> Matrix:
@@ -290,12 +298,12 @@ def test_without_leaves_that_help_it_is_folded_in_order(leaves: dict[str, str]) 
 
 
 def test_nodes_are_in_the_order_of_their_numbers() -> None:
-    assert sorted(["n10", "n9", "a", "n", "9", "n9b", "\u0663"], key=by_number)[:4] == ["9", "a", "n", "n9"]
+    assert sorted(["n10", "n9", "a", "n", "9", "n9b", "\u0663"], key=group_by_number)[:4] == ["9", "a", "n", "n9"]
 
 
 @hypothesis.given(some.lists(some.text(max_size=30), max_size=8))
 def test_any_name_has_a_place_in_the_order(names: list[str]) -> None:
-    assert sorted(sorted(names, key=by_number)) == sorted(names)
+    assert sorted(sorted(names, key=group_by_number)) == sorted(names)
 
 
 def test_matrix_without_a_fault_is_folded_away_and_one_with_a_fault_is_not() -> None:

@@ -10,14 +10,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, kept
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, list_kept
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
@@ -71,7 +71,7 @@ def test_a_first_run_has_none_before_it(tmp_path: pathlib.Path) -> None:
     assert since(tmp_path) is None and "Since the run before" not in (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
-    assert kept(str(tmp_path)) == [run_of(1)] and os.readlink(tmp_path / "runs" / "latest") == run_of(1)
+    assert list_kept(str(tmp_path)) == [run_of(1)] and os.readlink(tmp_path / "runs" / "latest") == run_of(1)
 
 
 def test_what_changed_is_said_and_the_oldest_goes(tmp_path: pathlib.Path) -> None:
@@ -93,7 +93,7 @@ def test_what_changed_is_said_and_the_oldest_goes(tmp_path: pathlib.Path) -> Non
     )
 
     assert a_run(tmp_path, 4)["removed"] == [run_of(1)]
-    assert kept(str(tmp_path)) == [run_of(2), run_of(3), run_of(4)] and os.readlink(
+    assert list_kept(str(tmp_path)) == [run_of(2), run_of(3), run_of(4)] and os.readlink(
         tmp_path / "runs" / "latest"
     ) == run_of(4)
 
@@ -120,7 +120,7 @@ def test_a_kept_run_stays_as_it_was(tmp_path: pathlib.Path) -> None:
 def test_a_kept_run_can_be_judged_again_and_is_no_part_of_the_evidence(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1)
     a_run(tmp_path, 2)
-    answer = again(str(tmp_path / "runs" / run_of(1)), str(tmp_path / "judged"), {}, "2.19.4")
+    answer = rejudge_run(str(tmp_path / "runs" / run_of(1)), str(tmp_path / "judged"), {}, "2.19.4")
     assert answer["run"] == run_of(1)
     sums = pack(str(tmp_path), str(tmp_path.parent / "evidence.tar.gz"), "evidence").sums
     assert not [name for name in sums if name.startswith("runs/")] and "report.prom" in sums
@@ -148,7 +148,7 @@ def test_a_run_that_goes_on_takes_its_own_place(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 2, "28.39.1002", FAIL)
     a_run(tmp_path, 2)
     assert (
-        kept(str(tmp_path)) == [run_of(1), run_of(2)]
+        list_kept(str(tmp_path)) == [run_of(1), run_of(2)]
         and since(tmp_path)["run"] == run_of(1)
         and since(tmp_path)["count"] == 0
     )
@@ -179,7 +179,7 @@ def test_what_else_lies_there_stays(tmp_path: pathlib.Path) -> None:
     for number in range(1, 4):
         a_run(tmp_path, number, keep=1)
     assert (
-        kept(str(tmp_path)) == [run_of(3)]
+        list_kept(str(tmp_path)) == [run_of(3)]
         and (tmp_path / "runs" / "mine").is_dir()
         and outside.is_dir()
         and (tmp_path / "runs" / run_of(0)).is_symlink()
@@ -208,7 +208,7 @@ def test_no_room_is_told_with_the_way_out(tmp_path: pathlib.Path) -> None:
 
 def test_only_the_run_of_the_folder_is_kept(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1, keep=0)
-    assert keep(str(tmp_path), run_of(7), 3) == [] and kept(str(tmp_path)) == []
+    assert keep(str(tmp_path), run_of(7), 3) == [] and list_kept(str(tmp_path)) == []
 
 
 def test_of_many_differences_the_first_are_on_the_page(tmp_path: pathlib.Path) -> None:

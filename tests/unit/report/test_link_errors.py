@@ -31,19 +31,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import (
     EarlierErrors,
     ErrorReading,
-    growth,
-    reading_of,
+    collect_readings,
+    compute_growth,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import folder_of, keep
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import find_folder, keep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.link_errors import (
     ErrorHistory,
     LinkErrors,
-    figure,
-    history,
-    picture,
+    collect_history,
+    render_figure,
+    render_picture,
 )
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
@@ -76,8 +76,8 @@ def name(number: int) -> str:
 def over(*runs: typing.Union[int, SeenTopology]) -> ErrorHistory:
     """Symbol errors of the port of the leaf, run by run; the last one is this run."""
     seen_by = [shown({SYMBOLS: run}) if isinstance(run, int) else run for run in runs]
-    before = tuple(reading_of(name(number), (one,)) for number, one in enumerate(seen_by[:-1], 1))
-    return history(name(len(runs)), seen_by[-1:], EarlierErrors(before))
+    before = tuple(collect_readings(name(number), (one,)) for number, one in enumerate(seen_by[:-1], 1))
+    return collect_history(name(len(runs)), seen_by[-1:], EarlierErrors(before))
 
 
 def test_only_what_grew_between_runs_is_an_error() -> None:
@@ -149,8 +149,8 @@ def test_errors_at_one_end_count_where_nobody_read_the_other() -> None:
 
 def test_a_fabric_that_two_ports_see_has_its_links_once() -> None:
     one = shown({SYMBOLS: 1})
-    before = EarlierErrors((reading_of(name(1), (shown({}),)),))
-    twice = history(name(2), (one, dataclasses.replace(one, rdma_device="mlx5_1")), before)
+    before = EarlierErrors((collect_readings(name(1), (shown({}),)),))
+    twice = collect_history(name(2), (one, dataclasses.replace(one, rdma_device="mlx5_1")), before)
     assert len(twice.links) == 1 and twice.quiet == len(TOPOLOGY.links) - 1
 
 
@@ -159,26 +159,28 @@ def test_a_fabric_that_two_ports_see_has_its_links_once() -> None:
     some.dictionaries(some.sampled_from("ab"), some.integers(0, 99)),
 )
 def test_growth_is_never_below_nothing_nor_above_what_is_counted(before: dict[str, int], later: dict[str, int]) -> None:
-    found = growth(before, later, "ab")
-    assert 0 <= found <= sum(later.values()) and growth(before, before, "ab") == 0
+    found = compute_growth(before, later, "ab")
+    assert 0 <= found <= sum(later.values()) and compute_growth(before, before, "ab") == 0
 
 
 def test_a_picture_has_a_bar_for_each_step_and_says_it_in_words() -> None:
-    drawn = picture(LinkErrors("link", (0, 4, None, 1_000_000)))
+    drawn = render_picture(LinkErrors("link", (0, 4, None, 1_000_000)))
     heights = [float(height) for height in re.findall(r'<rect [^>]*height="([\d.]+)"', drawn)]
     assert heights[0] < heights[1] < heights[3] <= 26.0 and 'aria-label="0, 4, not known, 1000000 errors"' in drawn
     assert re.findall(r'<rect [^>]*class="(\w+)"', drawn) == ["some", "gap", "some"]
 
 
 def test_it_is_open_only_where_a_link_counted_errors_since_the_run_before() -> None:
-    assert figure(over(1, 2, 3)).startswith("<figure") and "1 other" not in figure(over(1, 2, 3))
-    assert figure(over(1, 2, 2)).startswith("<details") and "none since the run before" in figure(over(1, 2, 2))
-    assert f"none of {len(TOPOLOGY.links)} links counted any" in figure(over(2, 2))
+    assert render_figure(over(1, 2, 3)).startswith("<figure") and "1 other" not in render_figure(over(1, 2, 3))
+    assert render_figure(over(1, 2, 2)).startswith("<details") and "none since the run before" in render_figure(
+        over(1, 2, 2)
+    )
+    assert f"none of {len(TOPOLOGY.links)} links counted any" in render_figure(over(2, 2))
 
 
 def test_many_links_are_counted_and_the_worst_shown() -> None:
     many = ErrorHistory(tuple(LinkErrors(f"link-{number}", (number,)) for number in range(40, 0, -1)), 0, 1)
-    drawn = figure(many)
+    drawn = render_figure(many)
     assert (
         drawn.count("<svg") == 12 and "and 28 more links" in drawn and "link-29<" in drawn and "link-28<" not in drawn
     )
@@ -200,7 +202,7 @@ def test_names_of_a_topology_are_made_once() -> None:
 
     before, now = at(1), at(3)
     with limited("the errors of links"):
-        made = history(name(2), now, EarlierErrors((reading_of(name(1), before),)))
+        made = collect_history(name(2), now, EarlierErrors((collect_readings(name(1), before),)))
     assert len(made.links) == count and {one.steps for one in made.links} == {(2,)}
     assert made.links[0].name == "S0 port 1 - S1 port 1"
 
@@ -231,7 +233,7 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
         and 'aria-label="0, 5 errors"' in page
         and "Kept runs that can" not in page
     )
-    torn = pathlib.Path(FactFolder(folder_of(str(tmp_path), name(2)), name(2)).path("topologies", WORLD.names[0]))
+    torn = pathlib.Path(FactFolder(find_folder(str(tmp_path), name(2)), name(2)).path("topologies", WORLD.names[0]))
     torn.unlink()
     torn.write_text("{", encoding="utf-8")
     page = a_run(tmp_path, 4, 9)
@@ -241,6 +243,6 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
 
 
 def test_a_reading_without_counters_is_none() -> None:
-    assert reading_of(
+    assert collect_readings(
         "run", (dataclasses.replace(SEEN, errors=None), dataclasses.replace(SEEN, topology=None))
     ) == ErrorReading("run", {})

@@ -25,22 +25,22 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable
-from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
+from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, render_section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import (
     MOST_GPUS,
     Block,
-    Item,
-    Said,
-    Seen,
     Sheet,
-    sheet,
+    SheetInputs,
+    SheetItem,
+    Statement,
+    make_sheet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
@@ -72,7 +72,7 @@ def well_formed(html: str) -> ElementTree.Element:
     return ElementTree.fromstring(html.replace(" open>", ">"))
 
 
-def items(blocks: typing.Iterable[typing.Union[Block, Item]]) -> typing.Iterator[Item]:
+def items(blocks: typing.Iterable[typing.Union[Block, SheetItem]]) -> typing.Iterator[SheetItem]:
     for block in blocks:
         below = block.items if isinstance(block, Block) else block.below
         yield from below
@@ -93,7 +93,7 @@ def link(*values: typing.Any) -> Change:
     return lambda shown: shown.hca(ILL, 1, changed)
 
 
-def row(name: str, *readings: Reading) -> Change:
+def row(name: str, *readings: RowReading) -> Change:
     return lambda shown: shown.row(ILL, name, *readings)
 
 
@@ -157,8 +157,8 @@ FAULTS: dict[str, tuple[Change, str, str]] = {
     "ACS": (
         row(
             "acs",
-            Reading("redirect", (REDIRECT,)),
-            Reading("direct", tuple(end for rail in range(4) for end in bridges(rail) if end != REDIRECT)),
+            RowReading("redirect", (REDIRECT,)),
+            RowReading("direct", tuple(end for rail in range(4) for end in bridges(rail) if end != REDIRECT)),
         ),
         f"bridge {REDIRECT}",
         "ACS redirect: packets between GPU and HCA go up to the host",
@@ -166,14 +166,14 @@ FAULTS: dict[str, tuple[Change, str, str]] = {
     "across sockets": (
         row(
             "gpu_nic_path",
-            Reading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in (1, 2, 3))),
-            Reading("SYS", (f"{gpu(0)} mlx5_3",)),
+            RowReading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in (1, 2, 3))),
+            RowReading("SYS", (f"{gpu(0)} mlx5_3",)),
         ),
         f"GPU {gpu(0)}",
         "way to its nearest HCA mlx5_3 crosses the sockets (SYS)",
     ),
     "GPU link": (
-        row("gpu_link_width", Reading("full", tuple(map(gpu, (0, 1, 2)))), Reading("x8 of x16", (gpu(3),))),
+        row("gpu_link_width", RowReading("full", tuple(map(gpu, (0, 1, 2)))), RowReading("x8 of x16", (gpu(3),))),
         f"GPU {gpu(3)}",
         "link x8 of x16",
     ),
@@ -189,7 +189,7 @@ def test_what_is_in_the_way_is_marked_where_it_is_and_said(name: str) -> None:
     assert all(drawn[other].wrong == () for other in WORLD.names if other != ILL), (
         "the others have nothing to do with it"
     )
-    shown = picture(drawn[ILL])
+    shown = render_picture(drawn[ILL])
     assert shown is not None
     root = ElementTree.fromstring(shown)
     lines = ["".join(line.itertext()) for line in root.iter("text") if line.get("class") == "bad"]
@@ -204,10 +204,10 @@ UNREAD = ("gpus", "gpu_model", "gpu_numa", "gpu_link_width", "gpu_nic_path", "ac
     "change",
     [
         *map(without, UNREAD),
-        row("gpus", Reading("5")),
-        row("gpu_nic_path", Reading("what nobody knows", (f"{gpu(0)} mlx5_0",))),
-        row("acs", Reading("direct", bridges(0)[:1])),
-        row("pci_way", Reading("pci0000:00 " + "0000:00:00.0 " * 5000, ("mlx5_0",))),
+        row("gpus", RowReading("5")),
+        row("gpu_nic_path", RowReading("what nobody knows", (f"{gpu(0)} mlx5_0",))),
+        row("acs", RowReading("direct", bridges(0)[:1])),
+        row("pci_way", RowReading("pci0000:00 " + "0000:00:00.0 " * 5000, ("mlx5_0",))),
         link(),
         link(32.0, 16),
         port(state=None),
@@ -231,7 +231,7 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
         f"Make {ILL} answer (ssh as root), with Python 3.9 or later, or take it out of the group rdma_nodes.",
     )
     assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
-    unlooked = sheet(Seen("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
+    unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
     assert unlooked.steps == (
         "Let stages discover and tuning look at node-9: run site.yml again with --tags discover,tuning.",
     )
@@ -284,8 +284,8 @@ def test_an_infiniband_port_that_is_down_counts_where_members_are_missing(member
 
 def test_where_there_is_one_numa_node_all_is_on_it() -> None:
     def single(shown: Servers) -> Servers:
-        shown = shown.row(ILL, "numa_cpus", Reading("0-3", ("node 0",))).row(
-            ILL, "gpu_numa", Reading("none", tuple(map(gpu, range(4))))
+        shown = shown.row(ILL, "numa_cpus", RowReading("0-3", ("node 0",))).row(
+            ILL, "gpu_numa", RowReading("none", tuple(map(gpu, range(4))))
         )
         for number in range(WORLD.rails):
             shown = shown.hca(
@@ -324,9 +324,9 @@ def test_failed_findings_are_on_the_sheet_of_the_node_that_they_name() -> None:
 def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
     shown = (
         servers(WORLD)
-        .row(ILL, "thp", Reading("never"))
+        .row(ILL, "thp", RowReading("never"))
         .runs("node-3", "0000:12:00.0", "28.40.0")
-        .row("node-4", "governor", Reading("powersave"))
+        .row("node-4", "governor", RowReading("powersave"))
     )
     made = run(WORLD, shown)
     of_nodes, of_hcas = found(made).groups
@@ -356,7 +356,7 @@ def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
 
 
 def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> None:
-    shown = servers(WORLD).row(ILL, "thp", Reading("never")).runs("node-3", "0000:12:00.0", "28.40.0")
+    shown = servers(WORLD).row(ILL, "thp", RowReading("never")).runs("node-3", "0000:12:00.0", "28.40.0")
     made = run(WORLD, shown)
     data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
     jsonschema.validate(data, json.loads((root / "docs" / "report.schema.json").read_text(encoding="utf-8")))
@@ -384,7 +384,7 @@ def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> N
 
 
 def test_where_as_many_show_one_thing_as_another_neither_is_called_usual() -> None:
-    shown = servers(WORLD).row("node-1", "thp", Reading("never")).row(ILL, "thp", Reading("never"))
+    shown = servers(WORLD).row("node-1", "thp", RowReading("never")).row(ILL, "thp", RowReading("never"))
     (odd,) = found(run(WORLD, shown)).groups[0].odd
     assert odd.members == WORLD.names and odd.others == "neither is usual"
 
@@ -409,9 +409,9 @@ def test_of_a_large_fleet_those_that_show_the_same_are_drawn_once() -> None:
     world = World(nodes=60, rails=2, on_leaf=8, rounds=1)
     shown = servers(world)
     for name in world.names[10:50]:
-        shown = shown.row(name, "gpu_link_width", Reading("x8 of x16", (gpu(0),)), Reading("full", (gpu(1),)))
+        shown = shown.row(name, "gpu_link_width", RowReading("x8 of x16", (gpu(0),)), RowReading("full", (gpu(1),)))
     shown = shown.silent("node-55", "no ssh")
-    html = section(found(run(world, shown)))
+    html = render_section(found(run(world, shown)))
     root = well_formed(html)
     drawn = list(root.iter("details"))
     # the first of 40 narrow ones, the silent one, and one that is as it should be
@@ -430,8 +430,8 @@ def test_a_fleet_in_which_each_node_has_trouble_of_its_own_stays_small() -> None
     world = World(nodes=100, rails=1, on_leaf=8, rounds=1)
     shown = servers(world)
     for number, name in enumerate(world.names):
-        shown = shown.row(name, "gpu_link_width", Reading(f"x8 of x{number + 9}", (gpu(0),)))
-    html = section(found(run(world, shown)))
+        shown = shown.row(name, "gpu_link_width", RowReading(f"x8 of x{number + 9}", (gpu(0),)))
+    html = render_section(found(run(world, shown)))
     assert html.count("<details") == MOST_SHEETS and len(html) < 400_000
 
 
@@ -453,8 +453,8 @@ def test_golden() -> None:
     shown = servers(world).hca(
         "node-1", 1, lambda hca: dataclasses.replace(hca, ports=(Port(1, "DOWN", "Polling", "InfiniBand"),))
     )
-    shown = shown.row("node-1", "acs", Reading("redirect", bridges(0)[:1])).silent("node-2", "ssh: timed out")
-    html = section(found(run(world, shown)))
+    shown = shown.row("node-1", "acs", RowReading("redirect", bridges(0)[:1])).silent("node-2", "ssh: timed out")
+    html = render_section(found(run(world, shown)))
     well_formed(html)
     same_as_golden("report-nodes.golden", html.replace("><", ">\n<") + "\n")
 
@@ -465,21 +465,21 @@ def anything(text: str) -> Nodes:
     pci = PciFunction(text, text, text, text, text, 0, PcieLink(1.0, 1, 2.0, 2, 2.0, 2))
     hca = Hca(text, text, (), pci, text, text, text, text, text, (ill,))
     names = ("gpu_model", "gpu_numa", "gpu_link_width", "gpu_nic_path", "acs", "pci_way", "numa_cpus", "gpus")
-    rows: dict[str, tuple[Reading, ...]] = {
-        name: (Reading(text, (text, f"{text} {text}", f"node {text}")),) for name in names
+    rows: dict[str, tuple[RowReading, ...]] = {
+        name: (RowReading(text, (text, f"{text} {text}", f"node {text}")),) for name in names
     }
-    seen = Seen(
+    seen = SheetInputs(
         text,
         ObservedHcas(NodeHcas((hca,), (text,))),
         ObservedTuning(NodeTuning(rows, {text: text})),
         {text: text},
         {text},
     )
-    silent = Seen(f"{text}!", ObservedHcas(error=text), ObservedTuning(error=text), {}, ())
+    silent = SheetInputs(f"{text}!", ObservedHcas(error=text), ObservedTuning(error=text), {}, ())
     told = dataclasses.replace(
         seen, judged=[says("a.b", text, "fail"), says("a.b", text, "unknown")], kind=text, odd=(text,)
     )
-    return Nodes((sheet(told), sheet(silent)), (), (text,))
+    return Nodes((make_sheet(told), make_sheet(silent)), (), (text,))
 
 
 TAGS = {
@@ -508,7 +508,7 @@ SVG = {"details", "summary", "svg", "title", "rect", "path", "text"}
 
 
 def check_harmless(text: str) -> None:
-    html = section(anything(text))
+    html = render_section(anything(text))
     root = well_formed(html)
     assert {element.tag for element in root.iter()} <= TAGS | SVG
     assert not any(name.startswith("on") or name == "style" for element in root.iter() for name in element.attrib)
@@ -517,7 +517,7 @@ def check_harmless(text: str) -> None:
 
 def test_hostile_text_stays_text() -> None:
     check_harmless(HOSTILE)
-    assert "\u202e" not in section(anything("a\u202eb")) and "a\\u202eb" in section(anything("a\u202eb"))
+    assert "\u202e" not in render_section(anything("a\u202eb")) and "a\\u202eb" in render_section(anything("a\u202eb"))
 
 
 @hypothesis.given(some.text(min_size=1, max_size=60))
@@ -527,7 +527,7 @@ def test_any_text_stays_text(text: str) -> None:
 
 def test_no_secret_is_on_a_sheet() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
-    html = section(anything(token))
+    html = render_section(anything(token))
     assert token not in html and html.count("<details") == 2
 
 
@@ -542,10 +542,10 @@ def test_facts_of_another_form_are_told_and_not_drawn() -> None:
 def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None:
     many = tuple(f"g{number:06d}" for number in range(200_000))
     claimed = ObservedTuning(
-        NodeTuning({"gpu_model": (Reading("10de:2330", many),), "gpus": (Reading(str(len(many))),)})
+        NodeTuning({"gpu_model": (RowReading("10de:2330", many),), "gpus": (RowReading(str(len(many))),)})
     )
     with limited("the sheet"):
-        made = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
+        made = make_sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
     (block,) = made.blocks
     assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(
         made.gpus
@@ -556,20 +556,20 @@ def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None
 
 def drawn_lines(*blocks: Block) -> tuple[list[str], list[str]]:
     """The lines of a picture, and those of them in the colour of harm."""
-    shown = picture(Sheet("node-1", blocks=blocks))
+    shown = render_picture(Sheet("node-1", blocks=blocks))
     assert shown is not None
     texts = [("".join(line.itertext()), line.get("class") or "") for line in ElementTree.fromstring(shown).iter("text")]
     return [text for text, _class in texts], [text for text, class_ in texts if "bad" in class_]
 
 
-CPUS = Said("CPUs 0-7")
-BAD = Item("gpu", "GPU 0000:18:00.0", (Said("link x8 of x16", "bad"),))
+CPUS = Statement("CPUs 0-7")
+BAD = SheetItem("gpu", "GPU 0000:18:00.0", (Statement("link x8 of x16", "bad"),))
 
 
 def test_a_picture_goes_down_as_far_as_there_is_room_and_says_what_is_below() -> None:
     deep = BAD
     for number in range(63):
-        deep = Item("bridge", f"bridge {number}", (), (deep,))
+        deep = SheetItem("bridge", f"bridge {number}", (), (deep,))
     lines, bad = drawn_lines(Block("NUMA node 0", CPUS, (deep,)))
     assert lines == [
         "\u2715 NUMA node 0, CPUs 0-7",
@@ -580,7 +580,7 @@ def test_a_picture_goes_down_as_far_as_there_is_room_and_says_what_is_below() ->
 
 
 def test_a_picture_has_a_bounded_number_of_lines_and_says_how_many_more_there_are() -> None:
-    many = Block("NUMA node 0", CPUS, (*(Item("bridge", f"bridge {number}") for number in range(1000)), BAD))
+    many = Block("NUMA node 0", CPUS, (*(SheetItem("bridge", f"bridge {number}") for number in range(1000)), BAD))
     lines, bad = drawn_lines(many)
     # one of the bad item, and one of what is said of it
     assert len(lines) == 402 and lines[-1] == bad[-1] == "\u2715 and 602 more lines; the tables have all"
@@ -592,15 +592,15 @@ def test_a_picture_has_a_bounded_number_of_lines_and_says_how_many_more_there_ar
 def test_marks_are_in_the_order_of_the_tree() -> None:
     one, other = "0000:18:00.0", "0000:19:00.0"
     rows = {
-        "gpu_model": (Reading("10de:2330", (one, other)),),
+        "gpu_model": (RowReading("10de:2330", (one, other)),),
         "pci_way": (
-            Reading(f"pci0000:17 0000:17:01.0 {one}", (one,)),
-            Reading(f"pci0000:17 0000:17:02.0 {other}", (other,)),
+            RowReading(f"pci0000:17 0000:17:01.0 {one}", (one,)),
+            RowReading(f"pci0000:17 0000:17:02.0 {other}", (other,)),
         ),
-        "acs": (Reading("redirect", ("0000:17:01.0", "0000:17:02.0")),),
-        "gpu_link_width": (Reading("x8 of x16", (one, other)),),
+        "acs": (RowReading("redirect", ("0000:17:01.0", "0000:17:02.0")),),
+        "gpu_link_width": (RowReading("x8 of x16", (one, other)),),
     }
-    shown = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
+    shown = make_sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
     assert [text.partition(":  ")[0][:19] for text in shown.wrong] == [
         "bridge 0000:17:01.0",
         f"GPU {one}: l",

@@ -46,8 +46,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.text import 
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import (
     Report,
     build,
-    stats,
-    times,
+    list_times,
+    make_stats,
     verdict_line,
 )
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
@@ -263,7 +263,7 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
         for number in range(count)
     ]
     with limited("the list of next steps"):
-        text = listing.next_steps({"fabric": listing.groups(map(Judged, found))})
+        text = listing.render_next_steps({"fabric": listing.make_groups(map(Judged, found))})
     assert text.count("Do: ") == 1 and f"See fabric.x{count}." in text and f"{count - 1} that follow from these" in text
 
 
@@ -484,7 +484,7 @@ def test_what_a_reader_would_not_see_is_made_visible(text: str, seen: str) -> No
 
 
 def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
-    told = stats(
+    told = make_stats(
         report(record("validate"), record("fabric", FAIL, dataclasses.replace(FAIL, subject="storage"))),
         "/x/report.html",
     )
@@ -502,12 +502,12 @@ def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
         "remedy": "Stop one.",
     }
     assert told["counts"]["fail"] == 2 and "fabric.one_master" in told["summary"]
-    green = stats(report(*(record(stage) for stage in STAGES)), "/x/report.html")
+    green = make_stats(report(*(record(stage) for stage in STAGES)), "/x/report.html")
     assert green["first"] is None and green["green"] is True and green["counts"]["pass"] == len(STAGES)
 
 
 def test_what_it_is_told_has_no_secret_and_does_not_grow() -> None:
-    told = stats(
+    told = make_stats(
         report(
             record(
                 "fabric",
@@ -782,21 +782,21 @@ def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
         "finished": "2026-01-02T03:05:57.625+00:00",
     }
     made = report(record("bandwidth", **fine), record("network", started="yesterday"))
-    spent = {line.split()[0]: line.split()[1:] for line in times(made)}
+    spent = {line.split()[0]: line.split()[1:] for line in list_times(made)}
     # older records have whole seconds
     assert spent == {
         **{stage: ["20.0", "s"] for stage in STAGES if stage != "network"},
         "bandwidth": ["112.4", "s"],
         "total": ["352.4", "s"],
     }
-    assert len({len(line) for line in times(made)}) == 1, "in columns"
+    assert len({len(line) for line in list_times(made)}) == 1, "in columns"
     assert json.loads(render_json(made))["seconds"] == 352.375
     assert "passed, 112.4 s" in " ".join(Page(render_html(made)).text)
-    assert times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
+    assert list_times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
     skipped = record(
         "compare", Finding("compare.run", "stage compare", "skipped", why="x", remedy="y"), closed_by="bandwidth"
     )
-    assert "compare" not in "".join(times(report(skipped))), "it took none"
+    assert "compare" not in "".join(list_times(report(skipped))), "it took none"
 
 
 def test_now_is_utc_to_the_millisecond() -> None:

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
     MOST_WAIVERS,
-    Evidence,
+    SignedEvidence,
     figures,
     render_signature,
 )
@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict impo
 from . import test_history
 from .report_world import World, fabrics, records
 
-EVIDENCE = Evidence(
+EVIDENCE = SignedEvidence(
     "rdma-evidence-x.tar.gz", "ab" * 32, "cd" * 32, 8, "Example University", "training-1", "Example Systems"
 )
 

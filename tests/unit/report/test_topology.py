@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import render_figure
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import FabricChart, collect_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.mentions import Mentions
 from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import (
     MOST_SWITCHES,
     Drawing,
     Edge,
-    drawing,
+    make_drawing,
 )
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
@@ -29,9 +29,9 @@ from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def chart(world: World = SMALL) -> Chart:
+def chart(world: World = SMALL) -> FabricChart:
     made = records(dataclasses.replace(world, rounds=1))
-    return charts(made.records["fabric"], made.seen)["compute"]
+    return collect_charts(made.records["fabric"], made.seen)["compute"]
 
 
 def says(check: str, subject: str, status: str = "fail") -> Judged:
@@ -47,7 +47,7 @@ def marked(shown: Drawing) -> list[str]:
 
 
 def test_switches_are_above_the_nodes_and_every_link_counts() -> None:
-    shown = drawing(chart(), ())
+    shown = make_drawing(chart(), ())
     assert [[item.name for item in row] for row in shown.rows] == [
         ["spine-0-1", "spine-0-2", "spine-1-1", "spine-1-2"],
         ["leaf-0-1", "leaf-0-2", "leaf-1-1", "leaf-1-2"],
@@ -75,19 +75,19 @@ def test_switches_are_above_the_nodes_and_every_link_counts() -> None:
     ],
 )
 def test_what_a_finding_points_at_is_marked(judged: Judged, names: list[str], edges: int) -> None:
-    shown = drawing(chart(), [judged])
+    shown = make_drawing(chart(), [judged])
     assert marked(shown) == names and len(bad(shown)) == edges
 
 
 def test_waived_findings_mark_nothing() -> None:
     item = says("fabric.hcas", "node-2 compute")
-    assert marked(drawing(chart(), [Judged(item.finding, Waiver("fabric.*", "known"))])) == []
+    assert marked(make_drawing(chart(), [Judged(item.finding, Waiver("fabric.*", "known"))])) == []
 
 
 def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
     made = records(World(nodes=8, rails=2, on_leaf=2, rounds=7, slow=6, cut=(0, 1)))
-    shown = drawing(
-        charts(made.records["fabric"], made.seen)["compute"],
+    shown = make_drawing(
+        collect_charts(made.records["fabric"], made.seen)["compute"],
         [item for record in made.records.values() for item in record.judged],
     )
     assert marked(shown) == ["leaf-0-2", "node-6"]
@@ -95,7 +95,7 @@ def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
 
 
 def test_large_fabric_is_folded_and_what_is_marked_stands_alone() -> None:
-    shown = drawing(
+    shown = make_drawing(
         chart(World(nodes=72, rails=2, on_leaf=4)),
         [says("bandwidth.suspect", "compute node-07 mlx5_0"), says("fabric.uplinks", "leaf-1-3")],
     )
@@ -104,7 +104,7 @@ def test_large_fabric_is_folded_and_what_is_marked_stands_alone() -> None:
         ["71 nodes", "node-07"],
     ]
     assert sum(edge.links for edge in shown.edges) == 2 * 72 + 36 * 4 + 1, "folded links are still counted"
-    assert len(figure(shown)) < 8000
+    assert len(render_figure(shown)) < 8000
 
 
 def test_switches_without_a_way_to_a_node_are_drawn() -> None:
@@ -112,14 +112,14 @@ def test_switches_without_a_way_to_a_node_are_drawn() -> None:
     alone = Topology(
         whole.topology.nodes, tuple(link for link in whole.topology.links if "Ca" in (link.a.kind, link.b.kind))
     )
-    shown = drawing(dataclasses.replace(whole, topology=alone), ())
+    shown = make_drawing(dataclasses.replace(whole, topology=alone), ())
     assert [len(row) for row in shown.rows] == [4, 4, 4]
 
 
 def test_fabric_without_a_switch_has_its_nodes() -> None:
-    empty = drawing(dataclasses.replace(chart(), topology=Topology((), ())), ())
+    empty = make_drawing(dataclasses.replace(chart(), topology=Topology((), ())), ())
     assert [len(row) for row in empty.rows] == [4] and "no switch" in empty.words
-    assert "node-1" in figure(empty)
+    assert "node-1" in render_figure(empty)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_names_are_found_as_a_reader_finds_them(subject: str, names: list[str]) 
     assert Mentions(sought).of(subject) == {name for name in sought if mentions(name)}
 
 
-def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> Chart:
+def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> FabricChart:
     """A fabric in which a node claims many switches: all on one leaf, or one on the other."""
     whole = chart()
     leaf = next(node for node in whole.topology.nodes if node.description == "leaf-0-1")
@@ -180,13 +180,13 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
         for number in range(0, count, 2)
     ]
     with limited("the drawing"):
-        shown = drawing(made_up(count, name), [*judged, says("fabric.uplinks", "leaf-0-1")])
+        shown = make_drawing(made_up(count, name), [*judged, says("fabric.uplinks", "leaf-0-1")])
     assert marked(shown) and sum(edge.links for edge in shown.edges) == 25 + count
     leaf = next(item for row in shown.rows for item in row if item.name == "leaf-0-1")
     assert leaf.marks[0] == "fabric.rate: bad; leaf-0-1 port 1000 - " + name.format(0) + " port 1"
     assert leaf.marks[8:] == (f"{count // 2 + 1 - 8} more findings, see the list",)
     assert {edge.below for edge in bad(shown)} == {leaf.key} and sum(edge.links for edge in bad(shown)) >= count // 2
-    assert len(figure(shown)) < 20000
+    assert len(render_figure(shown)) < 20000
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,11 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
         (made_up(11, chained=True), "its nodes and switches stand in more than 12 rows"),
     ],
 )
-def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: Chart, why: str) -> None:
-    shown = drawing(made, [says("fabric.uplinks", "leaf-0-1")])
+def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: FabricChart, why: str) -> None:
+    shown = make_drawing(made, [says("fabric.uplinks", "leaf-0-1")])
     switches = len(made.topology.nodes) - 8
     assert (shown.rows, shown.edges, shown.why_not) == ((), (), f"Not drawn: {why}. All of it is in facts/topologies.")
-    text = figure(shown)
+    text = render_figure(shown)
     assert (
         shown.why_not in text
         and f"4 nodes, {switches} switches, {len(made.topology.links)} links" in text
@@ -210,7 +210,7 @@ def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: Chart, why: str) 
 
 def test_a_long_text_of_a_finding_is_cut() -> None:
     item = says("fabric.hcas", "node-2 compute")
-    shown = drawing(chart(), [Judged(dataclasses.replace(item.finding, measured="x" * 5000))])
+    shown = make_drawing(chart(), [Judged(dataclasses.replace(item.finding, measured="x" * 5000))])
     (mark,) = [mark for row in shown.rows for item in row for mark in item.marks]
     assert len(mark) == 300 and mark.endswith("\u2026")
 
@@ -220,10 +220,10 @@ def test_name_of_a_managed_switch_is_what_a_box_shows() -> None:
     nodes = tuple(
         dataclasses.replace(node, description=f"MF0;{node.description}:MQM9700/U1") for node in whole.topology.nodes
     )
-    text = figure(drawing(dataclasses.replace(whole, topology=Topology(nodes, whole.topology.links)), ()))
+    text = render_figure(make_drawing(dataclasses.replace(whole, topology=Topology(nodes, whole.topology.links)), ()))
     assert ">leaf-0-1</text>" in text and "<title>MF0;leaf-0-1:MQM9700/U1</title>" in text
 
 
 def test_drawing_tells_its_marks_in_words() -> None:
-    page = Page(figure(drawing(chart(), [says("fabric.hcas", "node-2 compute")])))
+    page = Page(render_figure(make_drawing(chart(), [says("fabric.hcas", "node-2 compute")])))
     assert page.open == [] and "fabric.hcas: bad; node-2 compute" in " ".join(page.text)

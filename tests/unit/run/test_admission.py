@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
 from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted, take_back
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
@@ -113,7 +113,7 @@ def test_an_interrupt_takes_it_back_too(openshift: OpenShift) -> None:
 def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_anything_is_bound(
     openshift: OpenShift, host_paths: bool
 ) -> None:
-    for definition in objects(["test"], host_paths, run="run-0"):
+    for definition in render_objects(["test"], host_paths, run="run-0"):
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
     with admitted(cluster(openshift), fabrics(), "run-1", former=["test"]):
         constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
@@ -131,7 +131,7 @@ def test_constraints_that_an_admin_has_made_are_used_and_never_taken_for_ours(op
 
 def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) -> None:
     # killed before it had made all of it
-    for definition in objects([NAMESPACE], run="run-0")[:3]:
+    for definition in render_objects([NAMESPACE], run="run-0")[:3]:
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
     shown = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=True)
     assert len(openshift.kinds) == 3
@@ -145,7 +145,7 @@ def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) 
 
 
 def test_a_teardown_takes_back_an_account_whose_constraints_are_gone(openshift: OpenShift) -> None:
-    account = objects(["test"], run="run-0")[1]
+    account = render_objects(["test"], run="run-0")[1]
     assert cluster(openshift).apply(account, "linerate.rdma", dry_run=False)
     (done,) = take_back(cluster(openshift), ["test"], check_mode=False)
     assert (done.applied.kind, done.applied.action, openshift.former) == ("ServiceAccount", "deleted", [])
@@ -239,7 +239,7 @@ def test_in_a_namespace_that_an_admin_has_prepared_elsewhere_nothing_is_made(pla
 def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
     made = [
         {**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}}
-        for item in objects([NAMESPACE])
+        for item in render_objects([NAMESPACE])
     ]
     assert made == MANIFEST
 

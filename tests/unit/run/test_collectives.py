@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
@@ -163,7 +163,7 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
         for node, leaf in leaves.items()
         for rail, device in enumerate(DEVICES)
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: seen)
     facts, _lines, findings = run(NcclApi(nodes))
     by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
     assert (
@@ -196,7 +196,7 @@ def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.
             if node != "h"
         },
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: both)
     api = NcclApi(nodes)
     api.slow = {("h", 1)}
     facts, _lines, findings = run(api)
@@ -484,23 +484,31 @@ def test_a_pod_that_answers_slowly_holds_a_test_for_its_time_alone(monkeypatch: 
     assert facts.runs and max(ran.seconds for ran in facts.runs) < AGENT_LIMIT + 2 * SHORT + LOGS + LOOK
 
 
-def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a pod makes up is kept for none of the others to lose the facts of the stage."""
-    api = NcclApi(("a", "b"))
+@pytest.mark.parametrize("number", [3000, 129])
+def test_a_pod_whose_log_names_more_ranks_than_its_gpus_explain_loses_its_own_log_alone(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What a pod makes up is not kept, and takes nothing from what the other pods prove."""
+    api = NcclApi(("a", "b", "c"))
     honest = api.log
 
     def flooded(run_: Mpirun, host: str) -> str:
-        forged = (
-            "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} -"
-            " Init START\n"
-        )
-        return honest(run_, host) + "".join(
-            forged.format(host, number) for number in range(1000, 3000 if host == host_name("b") else 1000)
-        )
+        line = "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} -"
+        forged = (f"{line.format(host, 1000 + made_up)} Init COMPLETE\n" for made_up in range(number))
+        # alone it is proven: a node that is not, is tested with no other
+        return honest(run_, host) + ("".join(forged) if host == host_name("b") and len(run_.hosts) > 1 else "")
 
     monkeypatch.setattr(api, "log", flooded)
     facts, _lines, findings = run(api)
-    assert all(len(ran.log.communicators) < 200 for ran in facts.runs if ran.log is not None)
+    assert all(len(ran.log.communicators) < 40 for ran in facts.runs if ran.log is not None)
+    told = {
+        place
+        for ran in facts.runs
+        if ran.log is not None and set(ran.nodes) > {"b"}
+        for process in ran.log.processes
+        for place in (process.host,)
+    }
+    assert {host_name("a"), host_name("c")} <= told and host_name("b") not in told
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
 
 
@@ -551,7 +559,9 @@ def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     assert kept is not None
     log = kept.restore()
     hosts = {node: host_name(node) for node in api.nodes}
-    ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
+    ground = NodesHardware(
+        hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {}
+    )
     (job,) = log.communicators
 
     def of_rail(rail: int, gpu: int, name: str, hosts_: typing.Container[str]) -> NcclCommunicator:

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import find_vantage_port
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.counted import Counted
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.port_counters import Counted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenCapabilities, SlowPort
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -22,10 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.observers imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
 from ansible_collections.linerate.rdma.plugins.module_utils._run import measure_pairs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.counted import NO_COUNTERS, Counters
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.counted import PROBES, ports_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.port_counters import NO_COUNTERS, Counters
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.port_counters import PROBES, list_ports
 from tests.unit.fat_tree import guid
 from tests.unit.run.test_pairs import Clock, Shell
 from tests.unit.run.test_pairs_by_links import HOSTS, LINE, NAMES, SPINES, World
@@ -415,7 +415,7 @@ def routing(world: Counting, pairs: typing.Sequence[tuple[str, str]]) -> list[Fi
             world._send(client, ("ib_write_bw", "-d", "mlx5_10", "10.0.0.1"))
             return PairResult("compute", client, server, average_gbps=195.0)
 
-        counted.append(counters.measure(PairResult("compute", client, server), ports_of(world.ways, test), send))
+        counted.append(counters.measure(PairResult("compute", client, server), list_ports(world.ways, test), send))
     counters.close()
     return Counted(fabric, world.ways, counted, {}).routing()
 

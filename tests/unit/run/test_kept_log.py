@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import MOST_BYTES, json_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, values_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, count_values
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
@@ -74,7 +74,7 @@ def test_the_logs_of_1024_nodes_with_three_collectives_fit_into_a_fact() -> None
     """Each node takes part in five runs of each collective. Rank by rank 400 nodes were the most."""
     small, large = (json_of(to_data(keep_log(job(hosts), 8))) for hosts in (16, 32))
     ranks = 1024 * 8 * 5 * 3
-    for size, most in ((len, MOST_BYTES), (values_of, MOST_BYTES // BYTES_A_VALUE)):
+    for size, most in ((len, MOST_BYTES), (count_values, MOST_BYTES // BYTES_A_VALUE)):
         each = (size(large) - size(small)) / (16 * 8)
         assert ranks * each < most / 2
 

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _observers as observers_of
+from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _read_observers as observers_of
 
 from .test_pairs import FABRIC, TABLE, Api, Clock, Shell
 

@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import 
     LeaseLost,
     decide,
     describe,
-    taken,
+    take_lease,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
@@ -92,9 +92,9 @@ def test_who_may_take_it(
 
 
 def test_a_new_holder_begins_and_the_same_one_renews() -> None:
-    new = taken(held(), TWO, NOON, WORKING, "vf_pods")
+    new = take_lease(held(), TWO, NOON, WORKING, "vf_pods")
     assert (new.holder, new.since, new.renewed, new.transitions, new.version) == (TWO, NOON, NOON, 4, "7")
-    again = taken(new, TWO, at(15), BETWEEN, "custom_resources")
+    again = take_lease(new, TWO, at(15), BETWEEN, "custom_resources")
     assert (again.since, again.renewed, again.transitions, again.seconds, again.doing) == (
         NOON,
         at(15),
@@ -107,11 +107,11 @@ def test_a_new_holder_begins_and_the_same_one_renews() -> None:
 def test_it_reads_back_as_it_was_written() -> None:
     for lease in (
         held(),
-        taken(None, TWO, at(0.25), BETWEEN, "vf_pods"),
+        take_lease(None, TWO, at(0.25), BETWEEN, "vf_pods"),
         held(holder=Holder("custom_resources-a1b2c3")),
     ):
-        assert parse.lease(json.loads(json.dumps(render.lease(lease)))) == lease
-    assert render.lease(held())["spec"] == {
+        assert parse.lease(json.loads(json.dumps(render.render_lease(lease)))) == lease
+    assert render.render_lease(held())["spec"] == {
         "holderIdentity": "run-1@control-1",
         "leaseDurationSeconds": 60,
         "leaseTransitions": 3,

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.left_out import PARTNERS
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import most_seconds_of_a_pair
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import compute_most_seconds_of_a_pair
 from tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 NODES = tuple(f"n{number:02}" for number in range(16))
@@ -48,7 +48,7 @@ def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() 
     assert api.held == 2 * (PARTNERS + 1), (
         "each pair in both directions, until the last of the partners has passed with another one"
     )
-    assert clock.now < 2 * (PARTNERS + 1) * most_seconds_of_a_pair(fabric) < planned.most_seconds / 3
+    assert clock.now < 2 * (PARTNERS + 1) * compute_most_seconds_of_a_pair(fabric) < planned.most_seconds / 3
     its = [pair for pair in facts.pairs if "n05" in (pair.client, pair.server)]
     assert len(facts.pairs) == 16 * 15 and len(its) == 2 * 15
     assert [pair.failure for pair in its[:8]] == ["peer_gone"] * 8

@@ -17,9 +17,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import look as node_side
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import Seen, seen
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import ObserverReply, seen
 from ansible_collections.linerate.rdma.plugins.module_utils._run import closer_time
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import Asked, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
@@ -33,12 +33,12 @@ def observers(count: int) -> typing.Iterator[Observer]:
 
 
 @pytest.fixture
-def asked(tmp_path: pathlib.Path) -> Asked:
+def asked(tmp_path: pathlib.Path) -> ObserveRequest:
     add_six_hcas(Tree(tmp_path / "sys"))
-    return Asked(KINDS, (str(tmp_path / "sys"),), (), sys.executable, 60.0)
+    return ObserveRequest(KINDS, (str(tmp_path / "sys"),), (), sys.executable, 60.0)
 
 
-def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked) -> None:
+def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: ObserveRequest) -> None:
     refused = Observer("node-8", "failed", "image", "ErrImagePull: no such host", "kubectl describe pod observer-8")
     with ExecServer() as server:
         server.faults["observer-1"] = Fault(cut=100)
@@ -49,7 +49,7 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
     expected = node_side.Look(asked.sysfs).at("hcas")
     for number in (0, 3, 4, 5):
         mine = found[f"node-{number}"]
-        assert mine["hcas"] == Seen(expected, None)
+        assert mine["hcas"] == ObserverReply(expected, None)
         clock = mine["clock"].value
         assert clock["asked"] <= clock["seconds"] + 0.5 <= clock["answered"] + 1.0
     for number, words in ((1, "bytes of stdout"), (2, "pods is forbidden")):
@@ -65,7 +65,7 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
 
 
 def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
+    asked: ObserveRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(closer_time, "SLOW_SECONDS", 0.0)
     with ExecServer() as server:
@@ -91,13 +91,13 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
     ],
 )
 def test_an_answer_that_is_none_is_an_error_of_each_kind(
-    asked: Asked, tmp_path: pathlib.Path, script: str, words: str
+    asked: ObserveRequest, tmp_path: pathlib.Path, script: str, words: str
 ) -> None:
     broken = tmp_path / "python"
     broken.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
     broken.chmod(0o755)
     with ExecServer() as server:
-        wanted = Asked(KINDS, asked.sysfs, (), str(broken), 30.0)
+        wanted = ObserveRequest(KINDS, asked.sysfs, (), str(broken), 30.0)
         ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
     assert set(found) == set(KINDS)
     assert all(
@@ -106,14 +106,14 @@ def test_an_answer_that_is_none_is_an_error_of_each_kind(
     )
 
 
-def test_an_image_without_python_is_named(asked: Asked) -> None:
+def test_an_image_without_python_is_named(asked: ObserveRequest) -> None:
     with ExecServer() as server:
-        wanted = Asked(KINDS, asked.sysfs, (), "/nowhere/python3", 30.0)
+        wanted = ObserveRequest(KINDS, asked.sysfs, (), "/nowhere/python3", 30.0)
         ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
     assert "/nowhere/python3 in the observer ended with 127" in (found["hcas"].error or "")
 
 
-def test_without_an_observer_nobody_is_asked(asked: Asked) -> None:
+def test_without_an_observer_nobody_is_asked(asked: ObserveRequest) -> None:
     gone = Observer("node-1", "failed", "no_pod", "nobody made one", "look at it")
     assert [node for node, _found in look(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == [
         "node-1"
@@ -126,4 +126,4 @@ def test_without_an_observer_nobody_is_asked(asked: Asked) -> None:
 def test_an_answer_is_a_value_or_an_error(item: typing.Any) -> None:
     with pytest.raises(ParseError):
         seen(json.dumps({"hcas": item}), ["hcas"])
-    assert seen('{"hcas": {"value": {}}, "more": 1}', ["hcas"]) == {"hcas": Seen({}, None)}
+    assert seen('{"hcas": {"value": {}}, "more": 1}', ["hcas"]) == {"hcas": ObserverReply({}, None)}

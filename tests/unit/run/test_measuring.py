@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import namespace
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import render_namespace
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import (
     ForeignNamespace,
@@ -215,14 +215,14 @@ def test_an_interrupt_leaves_no_namespace(api: Api, stays: bool) -> None:
 @pytest.mark.parametrize("run", ["run-0", "run-1"])
 def test_what_a_killed_measurement_has_left_is_deleted_and_made_anew(api: Api, run: str) -> None:
     """Also one that says that it is of this run: whoever may make namespaces may write that."""
-    api.have(**namespace(run)["metadata"]["labels"])
+    api.have(**render_namespace(run)["metadata"]["labels"])
     api.lingers = 3
     with measure(api):
         assert (api.there or {})["metadata"]["uid"] != "before"
 
 
 def test_one_that_does_not_go_is_named_with_what_shows_why(api: Api) -> None:
-    api.have(**namespace("run-0")["metadata"]["labels"])
+    api.have(**render_namespace("run-0")["metadata"]["labels"])
     api.lingers = None
     with pytest.raises(RdmaError, match="still there 10 s after its deletion") as caught, measure(api):
         pytest.fail("pods would be made in a namespace that is going")

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
@@ -78,7 +78,9 @@ class Api:
 
 
 def prove(api: typing.Any, *nodes: str) -> tuple[MemlockProof, ...]:
-    task = Task((FABRIC,), ClusterIntent(), Memlock("containerd", limit_gib=8, proof_mib=64), nodes or ("a",), limit=5)
+    task = MemlockTask(
+        (FABRIC,), ClusterIntent(), Memlock("containerd", limit_gib=8, proof_mib=64), nodes or ("a",), limit=5
+    )
     return Prover(api, task, api.clock, api.sleep).run()
 
 

@@ -230,7 +230,16 @@ def test_a_subscription_of_a_tenant_that_installed_nothing_does_not_count(
     world.have({**theirs, "metadata": {**theirs["metadata"], "namespace": "mallory", "labels": dict(marks)}})
     answer = run(world)
     assert (answer.only.phase, answer.only.subscription, bool(answer.changed)) == ("ready", f"{SPACE}/nfd", not before)
-    assert any("Subscription mallory/x has installed nothing" in line for line in answer.said)
+    assert not any("mallory" in line for line in answer.said)
+
+
+def test_a_subscription_that_installed_nothing_where_olm_may_install_is_named(served: Served) -> None:
+    world = served()
+    for kind in ("Subscription", "OperatorGroup"):
+        world.serve(kind, [], "mallory")
+    for item in (subscription("x", spec={"name": "nfd"}), group("all", [])):
+        world.have({**item, "metadata": {**item["metadata"], "namespace": "mallory"}})
+    assert any("Subscription mallory/x has installed nothing" in line for line in run(world).said)
 
 
 def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:

@@ -12,7 +12,11 @@ import zlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, ways_between
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
+    Facts,
+    check,
+    find_paths_between,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
@@ -20,8 +24,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.flows import flow_label, not_of_label, udp_port
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.flows import (
+    compute_flow_label,
+    compute_udp_port,
+    not_of_label,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import cover
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import ROCE
 from tests.unit.run.test_pairs import Api, Clock
@@ -60,7 +68,7 @@ class World:
     def way(self, source: str, target: str, label: typing.Optional[int]) -> list[tuple[str, str]]:
         near, far = (f"leaf-{NAMES.index(name) // HOSTS}" for name in (source, target))
         self.number += 1
-        spine = self.spine(f"{source} {target} {udp_port(label) if label is not None else self.number}")
+        spine = self.spine(f"{source} {target} {compute_udp_port(label) if label is not None else self.number}")
         stops = [source, near, target] if near == far else [source, near, spine, far, target]
         return list(zip(stops, stops[1:]))
 
@@ -131,7 +139,7 @@ def test_no_two_flows_leave_a_leaf_at_once_and_each_end_has_one_out_of_it() -> N
     ]
     assert {one for one, _other in crossing} == {other for _one, other in crossing} == set(NAMES)
     assert f"storage: between leaves, {len(NAMES)} tests" in world.lines
-    ways, why = ways_between(world.intent.fabrics[0], world.facts)
+    ways, why = find_paths_between(world.intent.fabrics[0], world.facts)
     assert ways is not None, why
     turns = [[ways.way(*test) or () for test in turn] for item in cover(ways).rounds for turn in item.turns]
     for turn in turns:
@@ -191,8 +199,8 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
     measured = world.run()
     again = [pair for pair in measured.pairs if pair.again]
     assert again
-    own = [pair for pair in again if pair.flow_label == flow_label(0, pair.client, pair.server)]
-    other = [pair for pair in again if pair.flow_label == flow_label(0, pair.client, pair.server, 1)]
+    own = [pair for pair in again if pair.flow_label == compute_flow_label(0, pair.client, pair.server)]
+    other = [pair for pair in again if pair.flow_label == compute_flow_label(0, pair.client, pair.server, 1)]
     assert own and other and len(own) + len(other) == len(again)
     assert all(label is not None for _one, _other, label in world.api.tests)
 
@@ -283,14 +291,18 @@ def test_few_nodes_meet_everybody_as_before() -> None:
 
 def test_labels_make_the_ports_that_linux_makes_of_them() -> None:
     """rdma_flow_label_to_udp_sport: the low 14 bits with the high 6 exclusive or, above 0xc000."""
-    assert [udp_port(label) for label in (1, 0x3FFF, 0x4000, 0xFFFFF)] == [
+    assert [compute_udp_port(label) for label in (1, 0x3FFF, 0x4000, 0xFFFFF)] == [
         0xC001,
         0xFFFF,
         0xC001,
         0xC000 | (0x3FFF ^ 0x3F),
     ]
     labels = {
-        flow_label(rail, one, other, flow) for rail in (0, 1) for flow in (0, 1) for one in NAMES for other in NAMES
+        compute_flow_label(rail, one, other, flow)
+        for rail in (0, 1)
+        for flow in (0, 1)
+        for one in NAMES
+        for other in NAMES
     }
     assert all(0 < label < 1 << 20 for label in labels) and len(labels) > 0.99 * 4 * len(NAMES) ** 2
     assert not_of_label(["mlx5_core", "bnxt_en", "ice"]) == ["bnxt_en"]

@@ -22,8 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import RenderedObjects, read_plan
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -68,7 +68,7 @@ class Cluster(Paged):
 
 def read(cluster: Cluster, policy: Policy, *pools: NodePool) -> DisruptionPlan:
     return read_plan(
-        typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), ClusterIntent()
+        typing.cast(kubernetes.Cluster, cluster), "ops", RenderedObjects((policy,), pools), ("kl-a",), ClusterIntent()
     )
 
 
@@ -114,8 +114,8 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
 
 
-CONFIG = host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
-KUBELET = host_configs(
+CONFIG = render_host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
+KUBELET = render_host_configs(
     HostNeeds(kubelet=Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-1"))
 )[0]
 POOL: dict[str, typing.Any] = {
@@ -148,7 +148,7 @@ def read_config(cluster: OpenShift, *configs: dict[str, typing.Any]) -> Disrupti
     return read_plan(
         typing.cast(kubernetes.Cluster, cluster),
         "ops",
-        Rendered((NOW,), (), configs or (CONFIG,)),
+        RenderedObjects((NOW,), (), configs or (CONFIG,)),
         ("kl-a",),
         ClusterIntent(),
     )

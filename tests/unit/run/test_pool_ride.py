@@ -22,12 +22,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_argume
     KernelArguments,
     ObservedKernelArguments,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+    NodeRoll,
+    proven,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -47,7 +52,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
 from lab.bmc.server import Fault
 
 WANTED = ("iommu=pt",)
-HOSTS = host_configs(HostNeeds(kernel_arguments=WANTED))
+HOSTS = render_host_configs(HostNeeds(kernel_arguments=WANTED))
 CONFIG = "99-worker-linerate-kernel-arguments"
 ANNOTATIONS = "machineconfiguration.openshift.io/"
 POOLS, CONFIGS = path_of("MachineConfigPool"), path_of("MachineConfig")
@@ -192,7 +197,7 @@ class Pooled(Site):
         for name in NODES:
             boot = self.world.seen(name)["status"]["nodeInfo"]["bootID"]
             seen = KernelArguments(WANTED if name in missing else (), "the node's system is an image (ostree).", boot)
-            self.facts[name] = of_kernel(ObservedKernelArguments(seen), WANTED)
+            self.facts[name] = look_at_kernel(ObservedKernelArguments(seen), WANTED)
 
     def settle(self, *missing: str) -> NodeRoll:
         """As the stage does: look, roll, look again, prove.
@@ -358,7 +363,7 @@ POINTS = (
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_each_point_and_taken_up_again(site: Pooled, point: str, later: bool) -> None:
     site.facts.clear()
-    site.hosts = host_configs(HostNeeds(kernel_arguments=WANTED))
+    site.hosts = render_host_configs(HostNeeds(kernel_arguments=WANTED))
     dies(site, point)
     for _thread in range(2 * later):
         site.world.through()
@@ -484,9 +489,9 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     only(site, "worker-1", "worker-2")
     system = site.servers["worker-2"].answers["/redfish/v1/Systems/System.Embedded.1"]
     system["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
-    site.facts["worker-2"] += Seen()
-    extra = Difference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
-    firmware = dataclasses.replace(Seen(), differences=(extra,), boots=("boot-worker-2",))
+    site.facts["worker-2"] += NodeDifferences()
+    extra = NodeDifference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
+    firmware = dataclasses.replace(NodeDifferences(), differences=(extra,), boots=("boot-worker-2",))
     site.more = (_Shown({"worker-2": firmware}),)
     roller = site.roller()
     planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
@@ -517,10 +522,10 @@ class _Shown:
 
     live, of_pools = False, True
 
-    def __init__(self, seen: typing.Mapping[str, Seen]) -> None:
+    def __init__(self, seen: typing.Mapping[str, NodeDifferences]) -> None:
         self._seen = seen
 
-    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:

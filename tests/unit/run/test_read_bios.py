@@ -15,7 +15,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.ses
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read, read_one
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault
@@ -73,12 +73,12 @@ def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
 
 
 def seen(server: BmcServer, trust: Trust, **other: typing.Any) -> NodeBios:
-    return read_one(bmc(server, **other), trust, Asked(), Registries())
+    return read_one(bmc(server, **other), trust, BiosQuery(), Registries())
 
 
 def failed(server: BmcServer, trust: Trust, seconds: float = 20.0, **other: typing.Any) -> BmcError:
     with pytest.raises(BmcError) as caught:
-        read_one(bmc(server, **other), trust, Asked(seconds=seconds), Registries())
+        read_one(bmc(server, **other), trust, BiosQuery(seconds=seconds), Registries())
     assert PASSWORD not in str(caught.value) and TOKEN not in str(caught.value)
     assert caught.value.remedy or caught.value.cause == "not_found"
     return caught.value
@@ -98,7 +98,7 @@ def setting(bios: NodeBios, key: str) -> BiosSetting:
 
 
 def state(bios: NodeBios, **wanted: typing.Any) -> str:
-    (one,) = states(bios, wanted_of(wanted))
+    (one,) = list_states(bios, find_wanted(wanted))
     return one.state
 
 
@@ -167,7 +167,7 @@ def test_lenovo_pending_is_another_resource(serve: Serve, trust: Trust) -> None:
         "profile": {"OperatingModes_ChooseOperatingMode": "Efficiency_FavorPerformance"},
     }
     assert setting(bios, "sriov").attributes[0].pending == "Disabled"
-    (against,) = states(bios, wanted_of({"sriov": True}))
+    (against,) = list_states(bios, find_wanted({"sriov": True}))
     assert (against.state, against.why) == (
         "wrong",
         "DevicesandIOPorts_SRIOV: Disabled waits for a reset, and is not on",
@@ -216,7 +216,7 @@ def test_dgx_has_two_switches_of_sriov(serve: Serve, trust: Trust) -> None:
     assert state(bios, sriov=True) == state(bios, smt=True) == state(bios, max_read_request=4096) == "ok"
     server.answers["/redfish/v1/Systems/DGX/Bios"]["Attributes"]["SRIOVEnable"] = "Disable"
     server.answers["/redfish/v1/Systems/DGX/Bios/SD"]["Attributes"]["SRIOVEnable"] = "Disable"
-    (half,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (half,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert (half.state, half.why) == ("wrong", "SRIOVEnable: Disable is not on")
 
 
@@ -228,7 +228,7 @@ def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serv
         list(values(bios)) == ["acs"] and len(values(bios)["acs"]) == 20 and set(values(bios)["acs"].values()) == {True}
     )
     assert state(bios, acs=True) == "ok" and state(bios, acs=False) == "wrong"
-    (missing,) = states(bios, wanted_of({"sriov": True}))
+    (missing,) = list_states(bios, find_wanted({"sriov": True}))
     assert missing.state == "unknown" and missing.measured == "not found" and "Looked for: SR-?IOV" in missing.why
 
 
@@ -262,10 +262,10 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
         assert bios.jobs is not None and [(one.id, one.state) for one in bios.jobs] == [("JID_1", "Scheduled")], (
             "the one that is over holds nothing"
         )
-        (held,) = states(bios, wanted_of({"sriov": True}))
+        (held,) = list_states(bios, find_wanted({"sriov": True}))
         assert (held.state, held.job) == ("read_only", "JID_1") and "job scheduled: JID_1 (Scheduled)" in held.why
     server.answers[f"{SYSTEM}/Bios/Settings"]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
-    (waits,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (waits,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert (waits.state, waits.job, waits.measured) == (
         "pending",
         "JID_1",
@@ -323,12 +323,12 @@ def test_a_bmc_that_is_locked_down(
     server.answers[path].update(change)
     system, name = attribute
     server.answers[f"/redfish/v1/Systems/{system}/Bios"]["Attributes"][name] = "Disabled"
-    (held,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (held,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert held.state == "read_only" and "lockdown: the BMC is locked down" in held.why
 
 
 def test_a_setting_that_depends_on_another_one(serve: Serve, trust: Trust) -> None:
-    (held,) = states(seen(serve(), trust), wanted_of({"c_states": True}))
+    (held,) = list_states(seen(serve(), trust), find_wanted({"c_states": True}))
     assert held.state == "read_only" and "while SysProfile is PerfOptimized" in held.why and not held.job
 
 
@@ -341,7 +341,7 @@ def test_parts_that_cannot_be_read_are_named_and_pass_for_nothing(serve: Serve, 
     assert bios.pending_error.startswith("the settings object could not be read: GET") and "500" in bios.pending_error
     assert bios.jobs is None and bios.lockdown is None
     assert [error.partition(" could")[0] for error in bios.errors] == ["jobs", "lockdown mode"]
-    (unknown,) = states(bios, wanted_of({"sriov": True}))
+    (unknown,) = list_states(bios, find_wanted({"sriov": True}))
     assert unknown.state == "unknown" and "as wanted now, but the settings object could not be read" in unknown.why
     assert state(bios, sriov=False) == "wrong"
 
@@ -494,7 +494,7 @@ def test_nobody_answers(trust: Trust, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cause_of(target: Bmc, trust: Trust, seconds: float = 5.0) -> str:
     with pytest.raises(BmcError) as caught:
-        read_one(target, trust, Asked(seconds=seconds), Registries())
+        read_one(target, trust, BiosQuery(seconds=seconds), Registries())
     return caught.value.cause
 
 
@@ -574,7 +574,7 @@ def test_an_attribute_with_an_endless_name_is_none(name: str, display: str, coun
 def test_each_bmc_is_asked_for_its_own_registry(serve: Serve, trust: Trust) -> None:
     server = serve()
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(8)]
-    found = {one.node: outcome for one, outcome in read(bmcs, trust, Asked(), 8)}
+    found = {one.node: outcome for one, outcome in read(bmcs, trust, BiosQuery(), 8)}
     assert set(found) == {one.node for one in bmcs} and all(
         isinstance(outcome, NodeBios) and outcome.registry for outcome in found.values()
     )
@@ -590,7 +590,7 @@ def test_a_slow_and_a_dead_bmc_delay_nobody(serve: Serve, trust: Trust) -> None:
     registries, ended = Registries(), []
 
     def ask(node: str, server: BmcServer) -> None:
-        read_one(bmc(server, node=node), trust, Asked(), registries)
+        read_one(bmc(server, node=node), trust, BiosQuery(), registries)
         ended.append(node)
 
     hanging = [threading.Thread(target=ask, args=(name, server)) for name, server in (("slow", slow), ("dead", dead))]
@@ -610,7 +610,7 @@ def test_who_reads_a_registry_and_fails_fails_alone(serve: Serve, trust: Trust) 
     server = serve()
     server.faults[REGISTRY] = Fault(times=1, status=403)
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(4)]
-    found = [outcome for _bmc, outcome in read(bmcs, trust, Asked(), 1)]
+    found = [outcome for _bmc, outcome in read(bmcs, trust, BiosQuery(), 1)]
     assert [bool(isinstance(one, NodeBios) and one.registry) for one in found] == [False, True, True, True]
 
 

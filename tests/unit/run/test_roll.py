@@ -16,18 +16,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import K
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import read_kubelet_status
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import NodeFailed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, PoolRoller
 
-CONFIGS = host_configs(
+CONFIGS = render_host_configs(
     HostNeeds(
         Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")
     )
 )
-OTHERS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=9), ("iommu=pt",), Kubelet("restricted")))
+OTHERS = render_host_configs(HostNeeds(Memlock("machine_config", limit_gib=9), ("iommu=pt",), Kubelet("restricted")))
 GENERATED = "99-worker-generated-kubelet"
 NAMES = [*(config["metadata"]["name"] for config in CONFIGS if config["kind"] == "MachineConfig"), GENERATED]
 
@@ -235,14 +235,14 @@ class Operator:
         return {}
 
 
-def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> Roller:
+def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> PoolRoller:
     """:param intent: by which the gate is asked; None for who has asked it"""
     gate = (
-        Gate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append)
+        PoolGate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append)
         if intent is not None
         else None
     )
-    return Roller(operator, operator.clock, operator.sleep, operator.log.append, gate)
+    return PoolRoller(operator, operator.clock, operator.sleep, operator.log.append, gate)
 
 
 def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> None:
@@ -253,7 +253,7 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert (rolled.rolls, rolled.machines, rolled.updated, rolled.error) == (1, 3, 3, "")
     assert operator.away == [0, 1, 2] and not operator.paused and operator.annotations == {}
-    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
+    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["pass"]
     assert any("3 of 3 machines" in line for line in operator.log)
 
 
@@ -265,7 +265,7 @@ def test_a_pool_that_counts_its_nodes_some_seconds_late_is_waited_for() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 600, ("n0", "n1", "n2"))
     assert (rolled.updated, rolled.others, rolled.error) == (3, (), "")
-    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
+    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["pass"]
 
 
 def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgotten() -> None:
@@ -283,10 +283,10 @@ def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgot
         (rolled,) = roller(operator).release(prepared.paused, 600, inventory)
         assert (rolled.others, rolled.updated) == (others, 2)
         assert error in rolled.error and bool(rolled.error) == bool(error)
-        (finding,) = machine_config.findings((rolled,), "")
+        (finding,) = machine_config.check_plan((rolled,), "")
         assert finding.status == ("warn" if others else "fail")
         assert not others or "Others of the pool have not: n2" in finding.why
-        (stand,) = machine_config.kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
+        (stand,) = machine_config.check_kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
         assert stand.status == ("pass" if others else "unknown")
 
 
@@ -342,7 +342,7 @@ def test_a_controller_that_does_not_render_is_an_error_and_the_pool_is_let_go() 
     assert "was not rendered within" in prepared.error and operator.now >= RENDER
     roller(operator).release(prepared.paused, 60)
     assert not operator.paused
-    assert next(iter(machine_config.findings((), prepared.error))).status == "fail"
+    assert next(iter(machine_config.check_plan((), prepared.error))).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_roll_that_hangs_says_where_it_stands(operator: Operator, said: str) -
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
     assert said in rolled.error
-    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["fail"]
+    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
 
 
 def test_a_node_that_does_not_come_back_is_named() -> None:
@@ -362,7 +362,7 @@ def test_a_node_that_does_not_come_back_is_named() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     operator.gone = True
     (rolled,) = roller(operator).release(prepared.paused, 60)
-    (finding,) = machine_config.findings((rolled,), "")
+    (finding,) = machine_config.check_plan((rolled,), "")
     assert (
         finding.status == "fail"
         and "node n1 is NotReady and does not come back" in finding.why
@@ -387,7 +387,7 @@ def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
     operator.drained = (pod, {"kind": "PodDisruptionBudget", **budget})
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
-    (finding,) = machine_config.findings((rolled,), "")
+    (finding,) = machine_config.check_plan((rolled,), "")
     assert finding.status == "fail"
     assert (
         "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now:"
@@ -400,7 +400,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert rolled.rolls == 2
-    (finding,) = machine_config.findings((rolled,), "")
+    (finding,) = machine_config.check_plan((rolled,), "")
     assert finding.status == "fail" and "rebooted more often" in finding.why
 
 
@@ -491,7 +491,7 @@ def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
 
 
 def judged(operator: typing.Any, check_mode: bool = False) -> tuple[str, str]:
-    (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), check_mode)
+    (finding,) = machine_config.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), check_mode)
     return finding.status, f"{finding.measured} {finding.why}"
 
 
@@ -521,9 +521,11 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
 
 
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
-    stand = kubelet_stand(typing.cast(Cluster, Operator()), CONFIGS)
+    stand = read_kubelet_status(typing.cast(Cluster, Operator()), CONFIGS)
     (config,) = stand.wanted
-    (finding,) = machine_config.kubelet(KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False)
+    (finding,) = machine_config.check_kubelet(
+        KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False
+    )
     assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
 
 
@@ -534,10 +536,10 @@ def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
 def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question() -> None:
     operator = Operator()
     operator.get = forbidden  # type: ignore[method-assign]
-    (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), False)
+    (finding,) = machine_config.check_kubelet(read_kubelet_status(typing.cast(Cluster, operator), CONFIGS), False)
     assert finding.status == "unknown" and "may not" in finding.why
-    assert kubelet_stand(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStatus()
-    assert [item.status for item in machine_config.kubelet(None, False)] == ["unknown"]
+    assert read_kubelet_status(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStatus()
+    assert [item.status for item in machine_config.check_kubelet(None, False)] == ["unknown"]
 
 
 # The gate
@@ -602,7 +604,7 @@ def test_a_pool_stays_paused_where_a_node_has_gone_since_and_the_next_run_lets_i
     (rolled,) = roller(operator, ClusterIntent()).release(prepared.paused, 600)
     assert "beside: not Ready" in rolled.error and "It stays paused." in rolled.error
     assert operator.paused and operator.away == []
-    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["fail"]
+    assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
     operator.lost = False
     (rolled,) = roller(operator, ClusterIntent()).release((), 600)
     assert rolled.error == "" and operator.away == [0, 1, 2] and not operator.paused

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,
@@ -218,7 +218,7 @@ def test_a_node_that_never_comes_back_ends_the_roll(site: Site) -> None:
 
 
 def test_interrupted_the_other_nodes_of_the_wave_go_no_further(site: Site) -> None:
-    site.limits = Limits(drain=1e9)
+    site.limits = RollLimits(drain=1e9)
     for name in NODES[:2]:
         site.world.add(f"web-{name}", name)
         site.world.held[f"web-{name}"] = 10**9

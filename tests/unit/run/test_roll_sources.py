@@ -17,11 +17,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_argume
     KernelArguments,
     ObservedKernelArguments,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+    NodeRoll,
+    proven,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -64,7 +69,9 @@ def look(
     for name in NODES:
         boot = site.world.seen(name)["status"]["nodeInfo"]["bootID"]
         seen = ObservedKernelArguments(KernelArguments(tuple(missing) if name in names else (), refusal, boot))
-        site.facts[name] = of_kernel(ObservedKernelArguments(error=error) if error and name in names else seen, WANTED)
+        site.facts[name] = look_at_kernel(
+            ObservedKernelArguments(error=error) if error and name in names else seen, WANTED
+        )
 
 
 def differ(site: Site) -> None:
@@ -75,7 +82,7 @@ def differ(site: Site) -> None:
 
 def power_cycle(site: Site, name: str) -> None:
     """Something of it needs that."""
-    extra = Difference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
+    extra = NodeDifference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
     site.facts[name] = dataclasses.replace(site.facts[name], differences=(*site.facts[name].differences, extra))
 
 
@@ -265,11 +272,11 @@ def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Si
 
 @pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
 def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
-    assert "not known" in of_kernel(observed, WANTED).error and of_kernel(observed, ()) == Seen()
+    assert "not known" in look_at_kernel(observed, WANTED).error and look_at_kernel(observed, ()) == NodeDifferences()
 
 
 def test_a_node_that_an_observer_looks_at_says_that_nothing_is_written_there() -> None:
-    seen = of_kernel(ObservedKernelArguments(KernelArguments(tuple(WANTED), boot="b", by_pod=True)), WANTED)
+    seen = look_at_kernel(ObservedKernelArguments(KernelArguments(tuple(WANTED), boot="b", by_pod=True)), WANTED)
     assert len(seen.refusals) == 1 and f"{LOOKS_ONLY}." in seen.refusals[0]
 
 
@@ -278,7 +285,7 @@ def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
     done = site.run()
     assert of(done, "worker-1").state == "unproven"
     look(site)
-    site.facts["worker-1"] += Seen(blind="mstconfig ended with 3")
+    site.facts["worker-1"] += NodeDifferences(blind="mstconfig ended with 3")
     shown = site.prove()
     assert (
         of(shown, "worker-1").state == "unknown"
@@ -291,8 +298,10 @@ def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
 
 def firmware(site: Site, name: str, stored: bool) -> None:
     """A setting of the firmware of its HCAs is not in force: it waits for a reset, or is not set."""
-    one = Difference("firmware", "0000:10:00.0 NUM_OF_VFS", "8", "16 or more", "power_cycle")
-    site.facts[name] = Seen((one,) if stored else (), unset=() if stored else (one,), boots=site.facts[name].boots)
+    one = NodeDifference("firmware", "0000:10:00.0 NUM_OF_VFS", "8", "16 or more", "power_cycle")
+    site.facts[name] = NodeDifferences(
+        (one,) if stored else (), unset=() if stored else (one,), boots=site.facts[name].boots
+    )
 
 
 def with_power_cycle(site: Site) -> None:
@@ -352,13 +361,13 @@ def test_what_is_not_set_resets_nothing(site: Site) -> None:
 def test_what_else_happens_to_a_node_is_in_the_plan(site: Site) -> None:
     look(site, WANTED, "worker-1")
     for name in ("worker-1", "worker-2"):
-        site.facts[name] += Seen(notes=("stage host restarts containerd",))
+        site.facts[name] += NodeDifferences(notes=("stage host restarts containerd",))
     first, second = lines(site.plan())
     assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith(
         "; stage host restarts containerd"
     )
     assert second == "worker-2: nothing to reset; stage host restarts containerd"
-    site.facts["worker-3"] = Seen(refusals=("The operator ended with IncorrectSpec.",))
+    site.facts["worker-3"] = NodeDifferences(refusals=("The operator ended with IncorrectSpec.",))
     done = site.run()
     assert (
         of(done, "worker-2").state == "nothing"

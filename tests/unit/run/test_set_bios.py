@@ -16,13 +16,13 @@ import urllib.request
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange, BiosWrite
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     BASIC,
@@ -93,7 +93,7 @@ def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
 
 
 def put(server: BmcServer, trust: Trust, check_mode: bool = False, **wanted: typing.Any) -> BiosChange:
-    return set_one(bmc(server), wanted_of(wanted or {"sriov": True}), trust, Registries(), MAY, check_mode, 30)
+    return set_one(bmc(server), find_wanted(wanted or {"sriov": True}), trust, Registries(), MAY, check_mode, 30)
 
 
 def refused(server: BmcServer, trust: Trust, **wanted: typing.Any) -> BmcError:
@@ -105,8 +105,8 @@ def refused(server: BmcServer, trust: Trust, **wanted: typing.Any) -> BmcError:
 
 
 def state(server: BmcServer, trust: Trust, **wanted: typing.Any) -> str:
-    bios = read_one(bmc(server), trust, Asked(), Registries())
-    (one,) = states(bios, wanted_of(wanted or {"sriov": True}))
+    bios = read_one(bmc(server), trust, BiosQuery(), Registries())
+    (one,) = list_states(bios, find_wanted(wanted or {"sriov": True}))
     return one.state
 
 
@@ -218,8 +218,8 @@ def test_values_that_no_job_would_apply_are_written_again(serve: Serve, trust: T
     """An iDRAC keeps what came without a time, and never applies it."""
     server = serve()
     server.answers[DELL_SETTINGS]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
-    bios = read_one(bmc(server), trust, Asked(), Registries())
-    (one,) = states(bios, wanted_of({"sriov": True}))
+    bios = read_one(bmc(server), trust, BiosQuery(), Registries())
+    (one,) = list_states(bios, find_wanted({"sriov": True}))
     assert one.state == "pending" and "no job is there that would apply it" in one.why
     done = put(server, trust)
     assert [write.after for write in done.writes] == ["Enabled"] and done.job and done.reset_required
@@ -269,15 +269,15 @@ def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, tru
         server.bios.stubborn = frozenset(SWITCHES[vendor])
         put(server, trust)
         server.reset()
-        bios = read_one(bmc(server), trust, Asked(), Registries())
-        (one,) = states(bios, wanted_of({"sriov": True}))
+        bios = read_one(bmc(server), trust, BiosQuery(), Registries())
+        (one,) = list_states(bios, find_wanted({"sriov": True}))
         assert one.state == "wrong" and "when values were applied last: The BIOS did not take" in one.why
         assert ("the job JID_" in one.why and "ended as Failed" in one.why) == (vendor == "dell")
         assert len(put(server, trust).writes) == len(SWITCHES[vendor])
         # the next time it does
         server.bios.stubborn = frozenset()
         server.reset()
-        assert read_one(bmc(server), trust, Asked(), Registries()).last_apply == "" and state(server, trust) == "ok"
+        assert read_one(bmc(server), trust, BiosQuery(), Registries()).last_apply == "" and state(server, trust) == "ok"
 
 
 @pytest.mark.parametrize("vendor", ["hpe", "dgx_h100"])
@@ -360,7 +360,7 @@ def test_many_at_once_and_one_that_is_dead(serve: Serve, trust: Trust) -> None:
     good, bad = serve(), serve("hpe")
     bad.faults["/redfish/v1/Systems"] = Fault(status=401)
     bmcs = [bmc(good), bmc(bad, node="worker-2")]
-    wanted = {one.node: wanted_of({"sriov": True}) for one in bmcs}
+    wanted = {one.node: find_wanted({"sriov": True}) for one in bmcs}
     found = {one.node: outcome for one, outcome in set_all(bmcs, wanted, trust, MAY, parallel=2)}
     assert isinstance(found["worker-1"], BiosChange) and found["worker-1"].writes
     assert isinstance(found["worker-2"], BmcError) and found["worker-2"].cause == "password" and bad.written == []
@@ -411,11 +411,11 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
             finally:
                 program.kill()
 
-    wanted = wanted_of({"sriov": False, "smt": False})
+    wanted = find_wanted({"sriov": False, "smt": False})
     with running() as one:
         assert set_one(one, wanted, trust, Registries(), MAY).job
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+        assert [entry.state for entry in list_states(read_one(one, trust, BiosQuery(), Registries()), wanted)] == [
             "pending",
             "pending",
         ]
@@ -428,7 +428,7 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
         )
         assert marks.read_text() == "ForceRestart"
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+        assert [entry.state for entry in list_states(read_one(one, trust, BiosQuery(), Registries()), wanted)] == [
             "ok",
             "wrong",
         ], "one of them does not take"

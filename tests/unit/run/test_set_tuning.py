@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
 
 from ..fake_api import FakeApi
@@ -124,7 +124,7 @@ def run(
     said: list[str] = []
     intent = intent_of(**tuning)
     setter = TuningSetter(world.client(world.url), intent, nodes, lambda: world.now, world.pause, said.append)
-    return (*setter.run(settings(intent), check_mode, limit), said)
+    return (*setter.run(collect_settings(intent), check_mode, limit), said)
 
 
 def writes(world: World) -> list[str]:
@@ -302,6 +302,13 @@ def test_a_node_without_a_pod_of_tuned_is_named(served: typing.Callable[..., Wor
         "no pod of DaemonSet tuned runs on it" in found.nodes["worker-2"].why
         and found.nodes["worker-2"].state == "stuck"
     )
+
+
+def test_a_mirror_pod_that_a_kubelet_shows_is_no_pod_of_tuned(served: typing.Callable[..., World]) -> None:
+    world, shown = served(), pod("worker-2")
+    shown["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    world.put("Pod", shown, NAMESPACE)
+    assert "no pod of DaemonSet tuned runs on it" in run(world)[0].nodes["worker-2"].why
 
 
 def test_a_node_of_another_name_is_named(served: typing.Callable[..., World]) -> None:

@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_networ
     KINDS,
     ROLLED_SECONDS,
     STEADY_SECONDS,
-    kinds_of,
+    list_kinds,
     take,
     wait,
 )
@@ -465,7 +465,9 @@ class Api:
             raise step
         return step
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", only: typing.Optional[Choice] = None) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", only: typing.Optional[Choice] = None, most: int = 0
+    ) -> Listing:
         self.lists.append((kind, namespace))
         return Listing(tuple(self._next()), "7")
 
@@ -575,9 +577,14 @@ SHARED = Target(
 
 
 def test_only_what_targets_need_is_watched() -> None:
-    assert kinds_of([TARGET]) == KINDS == kinds_of([])
-    assert kinds_of([SHARED]) == ("Node", "NetworkAttachmentDefinition", "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork")
-    assert set(kinds_of([TARGET, SHARED])) == {*KINDS, "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork"}
+    assert list_kinds([TARGET]) == KINDS == list_kinds([])
+    assert list_kinds([SHARED]) == (
+        "Node",
+        "NetworkAttachmentDefinition",
+        "IPPool.nv-ipam.nvidia.com",
+        "MacvlanNetwork",
+    )
+    assert set(list_kinds([TARGET, SHARED])) == {*KINDS, "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork"}
 
 
 def network(state: str) -> dict[str, typing.Any]:
@@ -585,7 +592,7 @@ def network(state: str) -> dict[str, typing.Any]:
 
 
 def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
-    world = ClusterState(unread=dict.fromkeys(kinds_of([SHARED]), "no answer yet"))
+    world = ClusterState(unread=dict.fromkeys(list_kinds([SHARED]), "no answer yet"))
     attachment = {
         "kind": "NetworkAttachmentDefinition",
         "metadata": {"name": "net", "namespace": "training"},

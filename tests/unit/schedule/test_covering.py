@@ -15,8 +15,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, compute_coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, apart, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
@@ -35,7 +35,7 @@ def assert_fair(ways: PathTable, found: Cover) -> None:
 
 def use_of(ways: PathTable, found: Cover) -> Coverage:
     """What the rounds use."""
-    return coverage(ways, (test for item in found.rounds for test in item.tests))
+    return compute_coverage(ways, (test for item in found.rounds for test in item.tests))
 
 
 @hypothesis.given(leaves=some.integers(2, 6), spines=some.integers(1, 4), more=some.integers(0, 3))

@@ -13,7 +13,12 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Halving, Named, Trial, most_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import (
+    Halving,
+    Named,
+    RailTrial,
+    count_most_tests,
+)
 
 
 @dataclasses.dataclass
@@ -40,7 +45,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.leaf_of = {node: leaf for leaf, nodes in self.leaves.items() for node in nodes}
 
-    def run(self, trial: Trial) -> typing.Optional[bool]:
+    def run(self, trial: RailTrial) -> typing.Optional[bool]:
         rail, seen = trial.rail, {self.leaf_of[node] for node in trial.nodes}
         if any((node, rail) in self.dead for node in trial.nodes):
             return None
@@ -81,7 +86,7 @@ def fleet(leaves: int, each: int, rails: int, **faults: typing.Any) -> Fleet:
 
 def test_all_are_fast() -> None:
     world = fleet(4, 4, 8)
-    assert world.search() == Named() and (world.tests, world.rounds) == (8, 1) and most_tests(16, 4, 8, 0) == 8
+    assert world.search() == Named() and (world.tests, world.rounds) == (8, 1) and count_most_tests(16, 4, 8, 0) == 8
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
@@ -117,7 +122,7 @@ def test_uplinks_in_each_half_leave_nobody_who_is_fast_to_others_at_first() -> N
 
 def test_a_leaf() -> None:
     world = fleet(4, 16, 2, bad_leaves=frozenset({("leaf-01", 1)}))
-    assert world.search() == Named(leaves=(("leaf-01", 1),)) and world.tests <= most_tests(64, 4, 2, 1)
+    assert world.search() == Named(leaves=(("leaf-01", 1),)) and world.tests <= count_most_tests(64, 4, 2, 1)
 
 
 @pytest.mark.parametrize(("leaves", "nodes"), [(1, 8), (4, 8), (32, 32)])
@@ -126,7 +131,7 @@ def test_a_rail(leaves: int, nodes: int) -> None:
     named = world.search()
     # of one leaf alone it is not known whether it is the leaf or the rail
     assert named == (Named(leaves=(("leaf-00", 1),)) if leaves == 1 else Named(rails=(1,)))
-    assert world.tests <= most_tests(leaves * nodes, leaves, 2, 1)
+    assert world.tests <= count_most_tests(leaves * nodes, leaves, 2, 1)
 
 
 def test_two_nodes_accuse_nobody() -> None:
@@ -200,7 +205,7 @@ def check(world: Fleet) -> None:
         item for item in world.uplinks if item[1] not in world.bad_rails and item not in leaves
     }
     assert named.undecided == ()
-    assert world.tests <= most_tests(len(world.leaf_of), len(world.leaves), world.rails, world.faults)
+    assert world.tests <= count_most_tests(len(world.leaf_of), len(world.leaves), world.rails, world.faults)
 
 
 @pytest.mark.parametrize("seed", range(30))

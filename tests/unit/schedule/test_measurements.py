@@ -16,8 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
     STAGE_SECONDS,
     Task,
-    again,
-    orders,
+    list_orders,
+    plan_retests,
     round_plan,
     steps,
 )
@@ -40,7 +40,7 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
         ends = [end for task in step for end in task.pair]
         assert len(ends) == len(set(ends))
         assert order == "parallel" or len({task.rail for task in step}) == 1
-    tasks = [order for step in made for task in step for order in orders(task, Bandwidth(directions=directions))]
+    tasks = [order for step in made for task in step for order in list_orders(task, Bandwidth(directions=directions))]
     wanted = [(rail, pair) for rail, nodes in enumerate(rails) for pair in itertools.combinations(nodes, 2)]
     assert sorted(tasks, key=str) == sorted(set(tasks), key=str)
     assert len(tasks) == len(wanted) * (2 if directions == "both" else 1)
@@ -59,7 +59,7 @@ def pair(one: str, other: str, rail: int = 0) -> frozenset[tuple[int, str]]:
 
 def test_a_pair_between_rails_has_both_of_them_in_each_direction() -> None:
     task = Task.between((0, "a"), (4, "a"))
-    assert orders(task, Bandwidth(directions="both")) == (task, Task(4, "a", "a", 0)) and task.pair == {
+    assert list_orders(task, Bandwidth(directions="both")) == (task, Task(4, "a", "a", 0)) and task.pair == {
         (0, "a"),
         (4, "a"),
     }
@@ -70,14 +70,14 @@ def test_a_pair_between_rails_has_both_of_them_in_each_direction() -> None:
         and Task(1, "a", "b").server_end == (1, "b")
     )
     # an end that failed with its own host is tried with one of its rail
-    assert again({pair("b", "c", 4)}, {task.pair}, Bandwidth()) == ((Task(4, "a", "b"),),)
+    assert plan_retests({pair("b", "c", 4)}, {task.pair}, Bandwidth()) == ((Task(4, "a", "b"),),)
 
 
 def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
     passed, failed = {pair("a", "b"), pair("a", "b", 1)}, {pair("c", "d"), pair("c", "d", 1)}
     zero, one = ((Task(rail, "c", "a"), Task(rail, "d", "b")) for rail in (0, 1))
-    assert again(passed, failed, Bandwidth()) == (zero + one,)
-    assert again(passed, failed, Bandwidth(rails="serial")) == (zero, one)
+    assert plan_retests(passed, failed, Bandwidth()) == (zero + one,)
+    assert plan_retests(passed, failed, Bandwidth(rails="serial")) == (zero, one)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
 def test_when_no_more_can_be_told(
     passed: set[frozenset[tuple[int, str]]], failed: set[frozenset[tuple[int, str]]]
 ) -> None:
-    assert again(passed, failed, Bandwidth()) == ()
+    assert plan_retests(passed, failed, Bandwidth()) == ()
 
 
 @given(st.sets(st.sampled_from("abcdefg"), max_size=3))
@@ -112,7 +112,7 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: set[st
         measure(step)
     looks = 0
     while True:
-        found = again(passed, failed, Bandwidth(directions="one"))
+        found = plan_retests(passed, failed, Bandwidth(directions="one"))
         if not found:
             break
         looks += 1

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import choose_vantage_points
 
 
 @given(st.integers(min_value=0, max_value=33))
@@ -107,14 +107,16 @@ def test_one_port_looks_at_each_fabric() -> None:
         "b": (SeenSubnet("mlx5_0", 1, master=one), SeenSubnet("mlx5_3", 1, master=two)),
         "c": (),
     }
-    assert vantage_points(subnets) == {"a": (PortName("mlx5_1", 1),), "b": (PortName("mlx5_3", 1),), "c": ()}
+    assert choose_vantage_points(subnets) == {"a": (PortName("mlx5_1", 1),), "b": (PortName("mlx5_3", 1),), "c": ()}
 
 
 def test_a_port_that_lost_its_way_shows_the_part_that_was_cut_off() -> None:
     one = SubnetManager(1, "0x0000000000000001", "MASTER", 1, 1)
     away = [SeenSubnet(f"mlx5_{index}", 1, error="query", silent=True, lost=LostManager(7)) for index in range(8)]
     hung = SeenSubnet("mlx5_8", 1, error="query", silent=True, lost=LostManager(7, "sm-1 mlx5_0", True))
-    planned = vantage_points({"a": (SeenSubnet("mlx5_9", 1, master=one), away[1], hung), "b": (away[1], *away[2:])})
+    planned = choose_vantage_points(
+        {"a": (SeenSubnet("mlx5_9", 1, master=one), away[1], hung), "b": (away[1], *away[2:])}
+    )
     assert planned == {
         "a": (PortName("mlx5_9", 1), PortName("mlx5_1", 1)),
         "b": tuple(PortName(f"mlx5_{index}", 1) for index in (2, 3, 4)),

@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import seconds_of_wider
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import compute_seconds_of_wider
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
 
 (FABRIC,) = parse_intent(
@@ -58,5 +58,7 @@ def test_more_queue_pairs_and_larger_messages_as_far_as_there_is_room(
 
 
 def test_the_time_of_a_second_measurement_is_planned_where_there_can_be_one() -> None:
-    assert seconds_of_wider(FABRIC) == (15, 160)
-    assert seconds_of_wider(dataclasses.replace(FABRIC, pods=dataclasses.replace(FABRIC.pods, memory="1Mi"))) == (0, 0)
+    assert compute_seconds_of_wider(FABRIC) == (15, 160)
+    assert compute_seconds_of_wider(
+        dataclasses.replace(FABRIC, pods=dataclasses.replace(FABRIC.pods, memory="1Mi"))
+    ) == (0, 0)

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Source,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca
@@ -49,7 +49,7 @@ SAYS: typing.Mapping[str, tuple[str, ...]] = {
     "VfAdministration.link_policy": ("Up", "Follow", "Down"),
     "ClusterPolicies.state": ("notReady",),
     "ObservedText.value": ("65536",),
-    "Taken.network": ("100.64.0.0/14",),
+    "UsedNetwork.network": ("100.64.0.0/14",),
     "SharedPool.network": ("100.64.0.0/20",),
     "NodePlatform.kernel": ("4.18.0",),
     "GpuDriver.version": ("470.1",),
@@ -189,7 +189,7 @@ def _role(value: typing.Any) -> str:
         return "uplink" if value.b.kind == "Switch" else "manager" if value.b.guid.startswith("0x08") else "HCA"
     if isinstance(value, SubnetManager):
         return value.state.lower()
-    if isinstance(value, (AppliedObject, Taken)):
+    if isinstance(value, (AppliedObject, UsedNetwork)):
         return value.kind
     return value.transport if isinstance(value, NcclRoute) else ""
 

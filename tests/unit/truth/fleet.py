@@ -13,12 +13,16 @@ import functools
 import typing
 import uuid
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, SharedPool, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
+    AddressFacts,
+    SharedPool,
+    UsedNetwork,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
     BandwidthFacts,
@@ -63,13 +67,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_disco
     WorkerConfig,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     NodeFirmware,
     ObservedFirmware,
-    Said,
-    Setting,
+    ReportedSetting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Hca,
@@ -133,7 +137,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
     WantedInterface,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
@@ -473,7 +477,7 @@ class _Made:
             ("access", "rights"): RightsFacts(40),
             ("operators_after_network", "operators"): operators,
             ("bandwidth", "bandwidth"): bandwidth,
-            ("bandwidth", "fabrics"): bandwidths(bandwidth),
+            ("bandwidth", "fabrics"): list_bandwidths(bandwidth),
             ("nccl_log", "log"): self._log(),
             ("job_pods", "pods"): self._job_pods(),
         }
@@ -634,13 +638,13 @@ class _Made:
             "LINK_TYPE_P1": link,
             "ATS_ENABLED": "False(0)",
         }
-        settings = tuple(Setting(name, value, value, "0") for name, value in values.items())
+        settings = tuple(FirmwareSetting(name, value, value, "0") for name, value in values.items())
         return NodeFirmware(tuple(self._firmware_of(hca, settings) for hca in _physical(node)))
 
-    def _firmware_of(self, hca: Hca, settings: tuple[Setting, ...]) -> HcaFirmware:
+    def _firmware_of(self, hca: Hca, settings: tuple[FirmwareSetting, ...]) -> HcaFirmware:
         assert hca.pci is not None
-        version = Said(hca.firmware or "", "devlink")
-        psid = Said(hca.board or "", "devlink")
+        version = ReportedSetting(hca.firmware or "", "devlink")
+        psid = ReportedSetting(hca.board or "", "devlink")
         return HcaFirmware(hca.pci.address, hca.pci.device, psid, version, version, settings, "mstconfig 4.21")
 
     def _card(self, node: str, hca: Hca) -> NicDevice:
@@ -651,20 +655,20 @@ class _Made:
 
     def _tuning(self, node: int) -> NodeTuning:
         hcas = tuple(f"mlx5_{at.place}" for at in self._hcas(node))
-        rows: dict[str, tuple[Reading, ...]] = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
-        rows.update({name: (Reading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
-        rows.update({name: (Reading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
-        rows.update({name: (Reading(value, hcas),) for name, value in _HCA_ROWS.items()})
+        rows: dict[str, tuple[RowReading, ...]] = {name: (RowReading(value),) for name, value in _NODE_ROWS.items()}
+        rows.update({name: (RowReading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
+        rows.update({name: (RowReading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
+        rows.update({name: (RowReading(value, hcas),) for name, value in _HCA_ROWS.items()})
         ways = {
             **{address: address for address in _GPUS},
             **{f"mlx5_{at.place}": self._address(at) for at in self._hcas(node)},
         }
         rows["pci_way"] = tuple(
-            Reading(f"pci0000:00 0000:00:01.0 {address}", (name,)) for name, address in ways.items()
+            RowReading(f"pci0000:00 0000:00:01.0 {address}", (name,)) for name, address in ways.items()
         )
-        rows["hca_model"] = (Reading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
+        rows["hca_model"] = (RowReading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
         rows.update(
-            {name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()}
+            {name: () if self.shape.infiniband else (RowReading(value, hcas),) for name, value in _ROCE_ROWS.items()}
         )
         return NodeTuning(rows)
 
@@ -864,10 +868,10 @@ class _Made:
                 for name in names
             ]
         taken = (
-            Taken("pods", "10.244.0.0/16", "cluster"),
-            Taken("services", "10.96.0.0/12", "ServiceCIDR kubernetes"),
-            Taken("node", "192.168.1.11/32", "node node-1"),
-            Taken("attachment", "100.80.0.0/16", "default/other", "whereabouts"),
+            UsedNetwork("pods", "10.244.0.0/16", "cluster"),
+            UsedNetwork("services", "10.96.0.0/12", "ServiceCIDR kubernetes"),
+            UsedNetwork("node", "192.168.1.11/32", "node node-1"),
+            UsedNetwork("attachment", "100.80.0.0/16", "default/other", "whereabouts"),
         )
         pools = (
             (SharedPool("IPPool", "nvidia-network-operator", "compute", "100.64.0.0/16", 64, names),)

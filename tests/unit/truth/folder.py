@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._again import start_
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
     RawIntent,
     StageContext,
-    ground_of,
+    collect_ground,
     judge_stage,
     may_start,
 )
@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Planned,
     Source,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
@@ -79,12 +79,12 @@ def write(
     judged: dict[str, Record] = {}
     for stage in STAGES:
         context = StageContext(stage, run, STARTED, FINISHED, False, dict(judged))
-        record = may_start(context, wishes, ground_of(start))
+        record = may_start(context, wishes, collect_ground(start))
         if record is None:
             # the first look at a node brings what several stages build on
             for source in {*SOURCES[stage].values(), *(() if stage == "validate" else SHARED)}:
                 _write_fact(fleet, folder, source)
-            facts, counts = facts_of(folder, stage)
+            facts, counts = read_facts(folder, stage)
             record = judge_stage(context, wishes, facts, (), counts)
         judged[stage] = record
         write_record(records_dir(str(path)), record)

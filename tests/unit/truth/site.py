@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
-    Difference,
+    NodeDifference,
     NodeOutcome,
     NodeStep,
     RollPlan,
@@ -79,7 +79,7 @@ def site() -> tuple[Fleet, Hints]:
 
 def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
     hcas, measured = whole.facts[_source("platform", "nodes")], whole.facts[_source("bandwidth", "bandwidth")]
-    wish = Difference("BIOS", "SriovGlobalEnable", "Disabled", "Enabled")
+    wish = NodeDifference("BIOS", "SriovGlobalEnable", "Disabled", "Enabled")
     steps = (NodeStep(NODE, "reboot", (wish,), wave=1), NodeStep(OTHER, "nothing"))
     outcomes = (
         NodeOutcome(NODE, "done", did=("BIOS SriovGlobalEnable Enabled", "reset by its BMC"), seconds=300.0),

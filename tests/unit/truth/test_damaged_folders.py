@@ -15,9 +15,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.again import judge_again
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.rejudge import judge_again
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
@@ -53,7 +53,7 @@ def judge_folder(path: pathlib.Path) -> Judged:
 
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
     wishes = RawIntent(start.fabrics, start.waivers, start.cluster)
-    judged = judge_again(start, of_run, wishes, lambda stage: facts_of(folder, stage), True, refused)
+    judged = judge_again(start, of_run, wishes, lambda stage: read_facts(folder, stage), True, refused)
     report = report_of(folder, {**records, **judged}, unreadable, {})
     return Judged(report.verdict, frozenset(stage.name for stage in report.stages if stage.state == OPEN))
 

@@ -10,7 +10,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run, start_of
 
 from .folder import SCENARIO
 
@@ -19,7 +19,7 @@ ANEW = "the folder is of an older form; make it anew: build/venv/bin/python -m t
 
 
 def judge(target: pathlib.Path, **wishes: typing.Any) -> dict[str, typing.Any]:
-    return again(str(SCENARIO), str(target), wishes, "2.19.0")
+    return rejudge_run(str(SCENARIO), str(target), wishes, "2.19.0")
 
 
 def test_the_folder_is_what_a_run_of_today_leaves(tmp_path: pathlib.Path) -> None:

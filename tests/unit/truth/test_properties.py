@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.once import find_second, keys_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.once import find_second, list_keys
 
 from .breaks import Break, cases, hint_of, kind_of
 from .fleet import FEW, PAIR, ROCE, Fleet, Shape, healthy
@@ -169,7 +169,7 @@ def differing(sick: typing.Any, whole: typing.Any, path: typing.Sequence[typing.
         return
     if isinstance(one, tuple) and len(one) == len(other):
         for number, (a, b) in enumerate(zip(one, other)):
-            if a != b and keys_of(type(b)) and find_second(keys_of(type(b)), (a, b)) is not None:
+            if a != b and list_keys(type(b)) and find_second(list_keys(type(b)), (a, b)) is not None:
                 yield number
 
 

@@ -10,7 +10,7 @@ import typing
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.load import Unread
-from ..._model.profiles import pods_on_a_node, traits
+from ..._model.profiles import count_pods_on_a_node, find_traits
 from ..._model.rules import run_rule, run_rules
 from ..._parse.kubernetes.addresses import (
     Blocks,
@@ -28,16 +28,16 @@ Nodes = typing.Sequence[str]
 
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
-    """Findings on the addresses of each fabric, then on all of them together."""
+    """Return findings on the addresses of each fabric, then on all of them together."""
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
     return (*findings, *_check_disjoint(intent))
 
 
-def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """What the keys of an ipam mapping mean, with the gateway left out: whereabouts does not, so the renderer excludes
-    it.
+def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
+    """Return the addresses that an ipam mapping gives, with the gateway left out: whereabouts does not, so the renderer
+    excludes it.
 
     :raises RangeError: they mean nothing
     """
@@ -61,7 +61,7 @@ def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
     if fabric.ipam is None or not address:
         return ""
     try:
-        inside = pool_of(fabric.ipam).spans(address)
+        inside = find_pool(fabric.ipam).spans(address)
     except RangeError:
         return ""
     ends = [end for end in (fabric.ipam.range_start, fabric.ipam.range_end) if end is not None]
@@ -70,24 +70,24 @@ def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
     return f"{fabric.ipam.range}, {' to '.join(ends)}" if ends else fabric.ipam.range
 
 
-def needed_on_a_node(fabric: Fabric) -> int:
+def count_needed_on_a_node(fabric: Fabric) -> int:
     """Addresses that the pods of one node may take at once: one for each VF, or for each pod."""
-    return pods_on_a_node(fabric)
+    return count_pods_on_a_node(fabric)
 
 
 def need(fabric: Fabric, nodes: int) -> str:
-    """The arithmetic, for a reader."""
-    return f"{nodes * pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
+    """Return the arithmetic, for a reader."""
+    return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
 
 
 def _each(fabric: Fabric) -> str:
-    """Who takes an address on one node."""
-    if traits(fabric).functions:
+    """Describe the users of addresses on one node."""
+    if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
-    return f"{pods_on_a_node(fabric)} pods"
+    return f"{count_pods_on_a_node(fabric)} pods"
 
 
-def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
     return Finding(check_id, subject, FAIL, measured, expected, why, remedy)
 
 
@@ -101,7 +101,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         yield from wrong
         yield from (
             finding
-            for finding in run_rules((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+            for finding in run_rules((_report_gateway_alone, _exclude_alone, _report_routes_alone), fabric.ipam, path)
             if finding.subject not in places
         )
         return
@@ -109,28 +109,28 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         findings = _check_addresses(fabric, fabric.ipam, path, nodes)
     except Unread:
         # what is not known is part of the arithmetic
-        findings = run_rules((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+        findings = run_rules((_report_gateway_alone, _exclude_alone, _report_routes_alone), fabric.ipam, path)
     yield from findings
 
 
 def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Why the keys of an ipam mapping mean nothing together."""
+    """Find keys of an ipam mapping that contradict each other."""
     foreign = _check_keys(ipam, path)
     yield from foreign
     if not foreign:
         try:
-            pool_of(ipam)
+            find_pool(ipam)
         except RangeError as error:
-            yield _bad(
+            yield _report_bad(
                 "validate.ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy
             )
 
 
-def _gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """A gateway that is on no network at all."""
+def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+    """Find a gateway that is on no network at all."""
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
-        yield _bad(
+        yield _report_bad(
             "validate.gateway",
             f"{path}.gateway",
             f"'{ipam.gateway}'",
@@ -146,27 +146,27 @@ def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
         try:
             parse_network(item)
         except RangeError as error:
-            yield _bad(
+            yield _report_bad(
                 "validate.ipam", f"{path}.exclude[{index}]", f"'{item}'", error.expected, error.why, error.remedy
             )
 
 
-def _routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+def _report_routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     """Routes that lead to no network."""
     for index, route in enumerate(ipam.routes):
-        yield from run_rule(_route_alone, route, f"{path}.routes[{index}].dst")
+        yield from run_rule(_report_route_alone, route, f"{path}.routes[{index}].dst")
 
 
-def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
+def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
     try:
         parse_network(route.dst)
     except RangeError as error:
-        yield _bad("validate.routes", place, f"'{route.dst}'", error.expected, error.why, error.remedy)
+        yield _report_bad("validate.routes", place, f"'{route.dst}'", error.expected, error.why, error.remedy)
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
-    """Whether they are enough, and whether gateway and routes go with them."""
-    pool = pool_of(ipam)
+    """Check that there are enough addresses, and that gateway and routes go with them."""
+    pool = find_pool(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
         findings += run_rule(_blocks, fabric, pool, path, max(1, len(nodes)))
@@ -236,7 +236,7 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
         ),
     )
     return [
-        _bad(
+        _report_bad(
             "validate.ipam",
             f"{path}.{key}",
             "contradicts the rest of ipam",
@@ -258,26 +258,26 @@ def _capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> typing.Itera
 
 
 def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Finding:
-    needed = nodes * needed_on_a_node(fabric)
+    needed = nodes * count_needed_on_a_node(fabric)
     subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", need(fabric, nodes)
     if pool.capacity < needed:
         why = "Each pod takes an address, so the last ones would wait for ever with 'Could not allocate IP in range'."
         remedy = (
             "Widen range (or range_start and range_end), or lower"
-            f" {'virtual_functions' if traits(fabric).functions else 'pods_per_node'}."
+            f" {'virtual_functions' if find_traits(fabric).functions else 'pods_per_node'}."
         )
-        return _bad("validate.addresses", subject, measured, expected, why, remedy)
-    if pool.capacity < needed + needed_on_a_node(fabric):
+        return _report_bad("validate.addresses", subject, measured, expected, why, remedy)
+    if pool.capacity < needed + count_needed_on_a_node(fabric):
         why = (
             "It is enough until a node dies: whereabouts keeps the addresses of its pods until the nightly reconciler"
-            f" comes, and the pods that replace them need {needed_on_a_node(fabric)} more."
+            f" comes, and the pods that replace them need {count_needed_on_a_node(fabric)} more."
         )
         return Finding(
             "validate.addresses",
             subject,
             WARN,
             measured,
-            f"{expected}, and one node's {needed_on_a_node(fabric)} more",
+            f"{expected}, and one node's {count_needed_on_a_node(fabric)} more",
             why,
             "Widen range.",
         )
@@ -288,21 +288,23 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
     """Every node needs a share, and every share must hold the node's VFs."""
     key = "per_node_block_size" if fabric.pool is None or fabric.pool.kind == "IPPool" else "per_node_network_prefix"
     served, poorest = pool.share(nodes)
-    needed = needed_on_a_node(fabric)
+    needed = count_needed_on_a_node(fabric)
     if served < nodes:
         why = (
             "nv-ipam gives each node a share of its own; the nodes that come last get none, and their pods no address."
         )
         remedy = f"Widen range, or make the shares smaller ({path}.pool.{key}): {needed} addresses are needed in each."
         measured = f"{served} shares of {pool.size} addresses in {pool.network}"
-        return _bad("validate.addresses", f"{path}.range", measured, f"{nodes} shares, one for each node", why, remedy)
+        return _report_bad(
+            "validate.addresses", f"{path}.range", measured, f"{nodes} shares, one for each node", why, remedy
+        )
     if poorest < needed:
         why = (
             "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and"
             " exclusions are taken off."
         )
         expected = f"{needed} addresses in each share: {_each(fabric)}"
-        return _bad(
+        return _report_bad(
             "validate.addresses",
             f"{path}.pool.{key}",
             f"{poorest} addresses in the smallest share",
@@ -325,7 +327,7 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
         why = "A pod can't reach a gateway that is outside its own network."
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
         return [
-            _bad(
+            _report_bad(
                 "validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", f"an address in {pool.network}", why, remedy
             )
         ]
@@ -341,13 +343,15 @@ def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
             target = parse_network(route.dst)
         except RangeError as error:
             findings.append(
-                _bad("validate.routes", f"{subject}.dst", f"'{route.dst}'", error.expected, error.why, error.remedy)
+                _report_bad(
+                    "validate.routes", f"{subject}.dst", f"'{route.dst}'", error.expected, error.why, error.remedy
+                )
             )
             continue
         if target.version != network.version:
             why = "A route of the other IP version can't use this network."
             findings.append(
-                _bad(
+                _report_bad(
                     "validate.routes",
                     f"{subject}.dst",
                     str(target),
@@ -377,12 +381,12 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
         if way is not None or not has_gateway:
             why = "nv-ipam leads all routes over the gateway of its pool."
             expected = "no gw, and a gateway (IPPool) or pool.gateway_index (CIDRPool)"
-            return _bad("validate.routes", subject, f"gw {way}", expected, why, "Correct the two.")
+            return _report_bad("validate.routes", subject, f"gw {way}", expected, why, "Correct the two.")
         return ok("validate.routes", subject, str(target), "over the gateway of the pool")
     over = way if way is not None else ipam.gateway
     if over is None or not parse_range(ipam.range).on_network(over):
         why = "Without a gateway on its own network a pod finds no way to the other one."
-        return _bad(
+        return _report_bad(
             "validate.routes",
             f"{subject}.gw",
             f"'{over}'" if over else "none",
@@ -408,7 +412,7 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
                 why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
                 expected = f"no overlap with {other_path} ({other})"
                 findings.append(
-                    _bad(
+                    _report_bad(
                         "validate.disjoint_ranges",
                         path,
                         str(network),

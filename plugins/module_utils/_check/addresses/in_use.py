@@ -9,12 +9,12 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.addresses import AddressFacts, SharedPool, Taken
+from ..._model.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
 from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.measuring import NAMESPACE as MEASURING
 from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
-from .arithmetic import need, needed_on_a_node, pool_of
+from .arithmetic import count_needed_on_a_node, find_pool, need
 
 _SHOWN = 5
 _WHAT = {
@@ -40,30 +40,32 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     findings: list[Finding] = []
     for fabric, ipam in fabrics:
         try:
-            pool = pool_of(ipam)
+            pool = find_pool(ipam)
         except RangeError as error:
             findings.append(
                 Finding("network.addresses", fabric.name, FAIL, str(error), error.expected, error.why, error.remedy)
             )
             continue
         if isinstance(pool, Pool):
-            findings.append(_free(fabric, pool, nodes, seen))
+            findings.append(_check_free(fabric, pool, nodes, seen))
         else:
-            findings.append(_pool(fabric, pool, nodes, seen))
+            findings.append(_check_pool(fabric, pool, nodes, seen))
         findings.append(
-            _overlap(fabric, ipam, pool.network, [taken for taken in seen.taken if not _is_ours(taken.owner, ours)])
+            _check_overlap(
+                fabric, ipam, pool.network, [taken for taken in seen.taken if not _is_ours(taken.owner, ours)]
+            )
         )
-    return (*findings, *_compared(seen))
+    return (*findings, *_check_compared(seen))
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
-    """Whether an address range belongs to a network of the intent, or to the copy of one that a killed measurement has
-    left."""
+    """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
+    measurement has left."""
     return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
 def _legible(seen: AddressFacts) -> AddressFacts:
-    """The same, where what is no network counts as unread."""
+    """Return the same, where what is no network counts as unread."""
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
@@ -87,7 +89,7 @@ def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str
     return reasons
 
 
-def _free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
+def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """whereabouts: is it still enough without the addresses that nobody gives back?"""
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
@@ -103,11 +105,11 @@ def _free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: Address
         "Run the reconciler of whereabouts (its CronJob or DaemonSet), or take the entries out of kubectl -n"
         " kube-system edit ippools.whereabouts.cni.cncf.io."
     )
-    status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * needed_on_a_node(fabric) else WARN
+    status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
 
 
-def _pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
+def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """nv-ipam: is the pool there, is it what the intent says, and does each node have its share?"""
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
@@ -136,7 +138,7 @@ def _pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: Addre
         )
     measured = f"{found.network}, {_share(found.kind, found.share)} a node, shares of {len(found.nodes)} nodes"
     if (found.network, found.share) != (str(pool.network), share):
-        return _other(fabric, found, measured, expected, wanted.create)
+        return _check_other(fabric, found, measured, expected, wanted.create)
     missing = sorted(set(nodes) - set(found.nodes))
     if not missing:
         return ok("network.address_pool", fabric.name, measured, expected)
@@ -153,7 +155,7 @@ def _pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: Addre
     )
 
 
-def _other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
+def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
     if not create:
         why = "The pool in the cluster is another one than the intent says, so its arithmetic proves nothing."
         return Finding(
@@ -186,13 +188,16 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
     return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
 
 
-def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
-    """The range, and the networks that its routes lead to, against all that is in use."""
+def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
+    """Return the range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")
     routes = [
-        (route, item) for route in _routes(ipam) for item in taken if item.kind != "attachment" and _meets(route, item)
+        (route, item)
+        for route in _list_routes(ipam)
+        for item in taken
+        if item.kind != "attachment" and _meets(route, item)
     ]
     if not met and not routes:
         return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
@@ -223,8 +228,9 @@ def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequenc
     )
 
 
-def _routes(ipam: Ipam) -> list[Network]:
-    """Where the routes lead; a default route meets everything and is warned of by validate.routes."""
+def _list_routes(ipam: Ipam) -> list[Network]:
+    """Return the networks to which the routes lead; a default route meets everything and is warned of by
+    validate.routes."""
     found = []
     for route in ipam.routes:
         try:
@@ -234,13 +240,13 @@ def _routes(ipam: Ipam) -> list[Network]:
     return [network for network in found if network.prefixlen]
 
 
-def _meets(network: Network, taken: Taken) -> bool:
+def _meets(network: Network, taken: UsedNetwork) -> bool:
     other = ipaddress.ip_network(taken.network)
     return other.version == network.version and network.overlaps(other)
 
 
-def _compared(seen: AddressFacts) -> list[Finding]:
-    """What the comparison could not see."""
+def _check_compared(seen: AddressFacts) -> list[Finding]:
+    """Return a finding for what the comparison could not see."""
     expected = "all networks of the cluster"
     findings = []
     for item in seen.unread:

@@ -34,7 +34,7 @@ def why_outside(fabric: Fabric, address: str) -> str:
     )
 
 
-def announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
+def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
     """Tell of each pod whose address another one announces as well who that is, by the pod's name.
 
     :param pods: of one fabric, that live at the same time

@@ -15,7 +15,7 @@ from ..._model.bandwidth import End, PairResult, RdmaPod
 from ..._model.hca import NodeHcas
 
 
-class Bound(typing.NamedTuple):
+class BandwidthBound(typing.NamedTuple):
     """text: what holds back, for the middle of a sentence."""
 
     text: str
@@ -27,14 +27,14 @@ class Bound(typing.NamedTuple):
         return f"{self.text[0].upper()}{self.text[1:]}."
 
 
-def bounds(
+def find_bounds(
     pair: PairResult,
     pods: typing.Mapping[End, RdmaPod],
     nodes: typing.Mapping[str, NodeHcas],
     floor: typing.Optional[float],
     both: bool,
-) -> list[Bound]:
-    """What is known to hold back a pair that is too slow.
+) -> list[BandwidthBound]:
+    """Return the known limits of a pair that is too slow.
 
     :param pods: of its two ends at least
     :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them
@@ -60,8 +60,8 @@ def bounds(
     return found
 
 
-def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> Bound:
-    """A rate limit of a virtual function.
+def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> BandwidthBound:
+    """Return a rate limit of a virtual function.
 
     :param name: of the node
     :param function: its PCI address
@@ -80,10 +80,10 @@ def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas
         f"Take the limit off, on {name}: ip link set {netdev} vf {number} max_tx_rate 0; and look who sets it. If it is"
         f" meant so, write it into network.max_tx_rate of the fabric ({limit}): the floor then follows it."
     )
-    return Bound(text, remedy)
+    return BandwidthBound(text, remedy)
 
 
-def far(what: str, binding: str, name: str) -> Bound:
+def far(what: str, binding: str, name: str) -> BandwidthBound:
     """CPUs of another NUMA node than the HCA's.
 
     :param what: ran there
@@ -95,4 +95,4 @@ def far(what: str, binding: str, name: str) -> Bound:
         "Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the"
         f" kubelet of {name}, and whole CPUs in pods.cpu of the fabric."
     )
-    return Bound(text, remedy)
+    return BandwidthBound(text, remedy)

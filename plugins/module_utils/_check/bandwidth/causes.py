@@ -208,7 +208,7 @@ CAUSES: dict[str, Cause] = {
 }
 
 
-def cause_of(kind: str, fabric: Fabric) -> tuple[str, str]:
+def explain_cause(kind: str, fabric: Fabric) -> tuple[str, str]:
     """Return cause and remedy of a kind of failure, on the link layer of the fabric."""
     known = COMPLETIONS.get(kind) or CAUSES.get(kind, CAUSES["exit_code"])
     return known.on(link_of(fabric))

@@ -23,29 +23,29 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.neighbours import ObservedNeighbours
-from ..._model.profiles import carries_rdma, is_infiniband, rails
+from ..._model.profiles import carries_rdma, is_infiniband, list_rails
 from ..._model.text import percent
-from ..._schedule.coverage import coverage
-from ..._schedule.evidence import Evidence, weigh
+from ..._schedule.coverage import compute_coverage
 from ..._schedule.layers import chosen, every
+from ..._schedule.localization import Evidence, weigh
 from ..._schedule.measurements import by_links, everybody
 from ..._schedule.paths import PathTable
 from ..addresses.arithmetic import outside_of
 from ..controllers.image_pull import explain, of_pods
+from ..fleet.hca_locations import collect_places, collect_possible_rates, find_topology_with_source, number_by_leaf
 from ..fleet.hcas_of_fabric import Membership, resolve
-from ..fleet.line_rates import LineRates, line_rates
-from ..fleet.places import by_leaf, could_be, places, seen_at
-from ..fleet.routes import coverage_finding, ways_of
-from .accused import check_suspects
-from .causes import CAUSES, cause_of
-from .counted import Counted
-from .ethernet import pinned, unheard
-from .floors import Best, Ground, in_pods, read
+from ..fleet.line_rates import LineRates, find_line_rates
+from ..fleet.routes import find_paths, report_coverage
+from .causes import CAUSES, explain_cause
+from .ethernet import describe_pinned, report_unheard
+from .floors import Best, PairLimits, in_pods, read
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
-from .localised import check_slow_links, least_share, readings
-from .pairs import check_pair, on_rail, subject_of, verdicts_of
+from .pairs import check_pair, list_verdicts, on_rail, subject_of
+from .port_counters import Counted
+from .slow_links import check_slow_links, compute_least_share, list_readings
+from .suspects import check_suspects
 from .too_slow import TooSlow
 from .trend import check_trend, check_unread
 
@@ -55,7 +55,7 @@ Pairs = typing.AbstractSet[Pair]
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
@@ -79,8 +79,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left
-    behind."""
+    """Return findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was
+    left behind."""
     findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     nodes = {**read(facts.hcas), **read(facts.functions)}
@@ -88,14 +88,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
         pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
         plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
-        rates, why = _rates(fabric, facts, pods.values())
+        rates, why = _find_rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
-        ground = Ground(fabric, pods, rates, nodes)
-        findings += _rounds(fabric, plan, len(facts.nodes))
+        ground = PairLimits(fabric, pods, rates, nodes)
+        findings += _check_rounds(fabric, plan, len(facts.nodes))
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
-        for rail in rails(fabric):
-            findings += [_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
-            findings += _coverage(fabric, rail, facts.nodes, pods, pairs, plan)
+        for rail in list_rails(fabric):
+            findings += [_check_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
+            findings += _check_coverage(fabric, rail, facts.nodes, pods, pairs, plan)
         best = ground.best(pairs)
         for pair in pairs:
             findings += check_pair(ground, pair, best)
@@ -103,12 +103,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             (subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)
         ]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
-        findings += _suspects(ground, pairs, plan, facts, rates)
+        findings += _check_suspects(ground, pairs, plan, facts, rates)
         findings += check_left_out(fabric, pairs)
-        findings += _layers(ground, pairs, best, seen, facts)
+        findings += _check_layers(ground, pairs, best, seen, facts)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:
-        findings.append(_cleanup(seen))
+        findings.append(_check_cleanup(seen))
     return tuple(findings)
 
 
@@ -116,41 +116,41 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 NOTHING = Facts()
 
 
-def verdicts(
+def split_verdicts(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> tuple[Pairs, Pairs]:
-    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement
-    is in neither.
+    """Return the pairs that passed in all that was measured of them, and those that did not. A figure that is no
+    measurement is in neither.
 
     :param seen: what is known of the links so far
     """
     good: dict[Pair, bool] = {}
-    for pair, passed in zip(pairs, verdicts_of(_ground(fabric, seen, pods), pairs)):
+    for pair, passed in zip(pairs, list_verdicts(_find_limits(fabric, seen, pods), pairs)):
         if passed is not None:
             good[pair.pair] = passed and good.get(pair.pair, True)
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
 
 
-def ways_between(
+def find_paths_between(
     fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways between the ports of a fabric, or None and why they are not known.
+    """Return the ways between the ports of a fabric, or None and why they are not known.
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
     """
-    membership = _membership(fabric, seen)
+    membership = _find_membership(fabric, seen)
     if not membership.resolved:
         return None, membership.why
     only = (
         None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
     )
     # on InfiniBand what goes from one HCA of a host to another has another LID, and leaves by the cable
-    return ways_of(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
+    return find_paths(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class VantagePort:
-    """Where a fabric was seen from, and where its ports are.
+    """The port from which a fabric was seen, and the locations of its ports.
 
     :ivar device: RDMA device of the node, and ``port`` of it
     :ivar lids: of each switch by its GUID, and of each port that takes part by that of the port
@@ -164,81 +164,84 @@ class VantagePort:
 
 def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Optional[VantagePort]:
     """Through which port of which node the counters of a fabric can be read; None where nobody saw it."""
-    node, shown, _why = seen_at(_membership(fabric, seen), seen.topologies)
+    node, shown, _why = find_topology_with_source(_find_membership(fabric, seen), seen.topologies)
     if shown is None or shown.topology is None:
         return None
     lids = {item.guid: item.lid for item in shown.topology.nodes if item.lid}
     return VantagePort(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
 
 
-def evidence_of(
+def collect_evidence(
     fabric: Fabric,
     ways: PathTable,
     pods: typing.Sequence[RdmaPod],
     pairs: typing.Sequence[PairResult],
     seen: Facts = NOTHING,
 ) -> Evidence:
-    """What the figures say of the links."""
-    ground = _ground(fabric, seen, pods)
-    return _evidence(ground, ways, pairs, _figures(ground, pairs))
+    """Compute what the figures prove of the links."""
+    ground = _find_limits(fabric, seen, pods)
+    return _collect_evidence(ground, ways, pairs, _figures(ground, pairs))
 
 
-def _evidence(
-    ground: Ground, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
+def _collect_evidence(
+    ground: PairLimits, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
 ) -> Evidence:
     """:param figures: of each pair, whether its figure is a measurement"""
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
-    return weigh(ways, readings(ways, measured), least_share(ways, measured, lambda pair: ground.floor(pair)[0]))
+    return weigh(
+        ways, list_readings(ways, measured), compute_least_share(ways, measured, lambda pair: ground.floor(pair)[0])
+    )
 
 
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
     """Return what chooses, while a fabric is measured, the pairs that are measured once more with more queue pairs."""
-    return TooSlow(_ground(fabric, seen, pods))
+    return TooSlow(_find_limits(fabric, seen, pods))
 
 
-def figures_of(
+def list_figures(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> list[bool]:
-    """Whether each pair has a figure that is a measurement."""
-    return _figures(_ground(fabric, seen, pods), pairs)
+    """Return, for each pair, whether it has a figure that is a measurement."""
+    return _figures(_find_limits(fabric, seen, pods), pairs)
 
 
-def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> list[bool]:
+def _figures(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
     return [
         pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
         for pair in pairs
     ]
 
 
-def to_be_layered(
+def choose_layer_tests(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
 ) -> tuple[PairResult, ...]:
-    """The pairs that are to be measured layer by layer.
+    """Return the pairs that are to be measured layer by layer.
 
     :param wanted: ``none``, ``suspects`` or ``all``
     """
-    return _to_be_layered(_ground(fabric, seen, pods), pairs, wanted)
+    return _choose_layer_tests(_find_limits(fabric, seen, pods), pairs, wanted)
 
 
-def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> tuple[PairResult, ...]:
+def _choose_layer_tests(ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str) -> tuple[PairResult, ...]:
     if wanted == "none":
         return ()
-    return every(pairs) if wanted == "all" else chosen(pairs, verdicts_of(ground, pairs))
+    return every(pairs) if wanted == "all" else chosen(pairs, list_verdicts(ground, pairs))
 
 
-def _layers(
-    ground: Ground,
+def _check_layers(
+    ground: PairLimits,
     pairs: typing.Sequence[PairResult],
     best: typing.Mapping[typing.Any, Best],
     seen: BandwidthFacts,
     facts: Facts,
 ) -> list[Finding]:
-    """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
+    """Find the layer in which a pair loses bandwidth, for those that were looked at, and those that the intent wants to
+    be."""
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
     keys = {(item.client_end, item.server_end) for item in looked}
     # without a word of the intent it depends on the run
-    for pair in _to_be_layered(ground, pairs, fabric.bandwidth.layers or "none"):
+    for pair in _choose_layer_tests(ground, pairs, fabric.bandwidth.layers or "none"):
         if (pair.client_end, pair.server_end) not in keys:
             why, suspect = "this run did not look at it", fabric.bandwidth.layers == "suspects"
             looked.append(
@@ -261,17 +264,22 @@ def _layers(
     return check_layers(ground, list(zip(subjects, looked)), bound, facts.hcas)
 
 
-def _suspects(
-    ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates
+def _check_suspects(
+    ground: PairLimits,
+    pairs: typing.Sequence[PairResult],
+    plan: typing.Optional[RoundPlan],
+    facts: Facts,
+    rates: LineRates,
 ) -> list[Finding]:
-    """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
-    fabric, where = ground.fabric, _places(ground.fabric, facts)
-    passed = verdicts_of(ground, pairs)
+    """Find the components at fault: by the paths of the tests where the rounds were made for that, else by what pairs
+    share."""
+    fabric, where = ground.fabric, _collect_places(ground.fabric, facts)
+    passed = list_verdicts(ground, pairs)
     if plan is None or plan.cover is None:
-        blind = _unheard(fabric, facts, False) if plan is not None and by_links(fabric, len(facts.nodes)) else []
+        blind = _report_unheard(fabric, facts, False) if plan is not None and by_links(fabric, len(facts.nodes)) else []
         return [*blind, *check_suspects(fabric, ground.pods, pairs, passed, where)]
     # of all nodes: the cable of one without a pod is not known to be good
-    ways, why = ways_between(fabric, facts)
+    ways, why = find_paths_between(fabric, facts)
     if ways is None:
         remedy = "Run the stages discover, fabric and bandwidth again, in one run."
         return [
@@ -286,18 +294,20 @@ def _suspects(
             )
         ]
     figures = _figures(ground, pairs)
-    evidence = _evidence(ground, ways, pairs, figures)
+    evidence = _collect_evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
-    note = pinned(fabric, ways, pairs) if ways.hashed else ""
-    findings = [coverage_finding("bandwidth.coverage", fabric, ways, coverage(ways, evidence.measured), remedy, note)]
-    findings += _unheard(fabric, facts, True)
-    shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
+    note = describe_pinned(fabric, ways, pairs) if ways.hashed else ""
+    findings = [
+        report_coverage("bandwidth.coverage", fabric, ways, compute_coverage(ways, evidence.measured), remedy, note)
+    ]
+    findings += _report_unheard(fabric, facts, True)
+    shown = find_topology_with_source(_find_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
     counted = Counted(
         fabric,
         ways,
         [item for item in measured if item.fabric == fabric.name],
-        could_be(shown.capabilities if shown else None),
+        collect_possible_rates(shown.capabilities if shown else None),
     )
     findings += check_slow_links(
         fabric, ways, evidence, where, rates, [ground.best_of(pair) for pair in pairs], counted
@@ -315,21 +325,22 @@ def _suspects(
     return findings
 
 
-def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
-    """The same without the pairs whose figure is no measurement."""
+def keep_valid_results(
+    fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING
+) -> BandwidthFacts:
+    """Return the same without the pairs whose figure is no measurement."""
     result: list[PairResult] = []
     for fabric in fabrics:
-        ground = _ground(fabric, seen, measured.pods)
+        ground = _find_limits(fabric, seen, measured.pods)
         result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
     return dataclasses.replace(measured, pairs=tuple(result))
 
 
-def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
-    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor,
-    where known."""
+def compute_floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
+    """Return the floors of each fabric in Gb/s, by its name: of each pair with a figure its floor, where known."""
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:
-        ground = _ground(fabric, facts, seen.pods)
+        ground = _find_limits(fabric, facts, seen.pods)
         of_pairs = [
             ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None
         ]
@@ -337,32 +348,35 @@ def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
     return result
 
 
-def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> Ground:
-    """What the pods of a fabric stand on, among those of all."""
+def _find_limits(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> PairLimits:
+    """Return the limits of the pairs of one fabric."""
     mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
-    return Ground(fabric, mine, _rates(fabric, facts, mine.values())[0])
+    return PairLimits(fabric, mine, _find_rates(fabric, facts, mine.values())[0])
 
 
-def _subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
+def _collect_subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
     return {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
 
 
-def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
-    """What the links of its HCAs could carry."""
-    return line_rates(fabric, read(facts.hcas), _subnets(facts), facts.topologies, in_pods(pods))
+def _find_rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
+    """Return the rates that the links of its HCAs could carry."""
+    return find_line_rates(fabric, read(facts.hcas), _collect_subnets(facts), facts.topologies, in_pods(pods))
 
 
-def _membership(fabric: Fabric, facts: Facts) -> Membership:
+def _find_membership(fabric: Fabric, facts: Facts) -> Membership:
     """Whose HCAs are on the fabric, as far as it is known."""
-    return by_leaf(resolve(fabric, read(facts.hcas), _subnets(facts)), facts.topologies)
+    return number_by_leaf(resolve(fabric, read(facts.hcas), _collect_subnets(facts)), facts.topologies)
 
 
-def _places(fabric: Fabric, facts: Facts) -> dict[End, Place]:
-    """Where each end is, as far as it is known."""
-    return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
+def _collect_places(fabric: Fabric, facts: Facts) -> dict[End, Place]:
+    """Return the place of each end, where it is known."""
+    return {
+        (place.rail, place.node): place
+        for place in collect_places(_find_membership(fabric, facts), facts.topologies).values()
+    }
 
 
-def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
+def _report_unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
     """Ports of Ethernet with RDMA that do not tell their switch; InfiniBand has its topology, and other Ethernet is not
     asked.
 
@@ -370,11 +384,11 @@ def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
     """
     if is_infiniband(fabric) or not carries_rdma(fabric):
         return []
-    return unheard("bandwidth.coverage", fabric, _membership(fabric, facts), facts.neighbours, covered)
+    return report_unheard("bandwidth.coverage", fabric, _find_membership(fabric, facts), facts.neighbours, covered)
 
 
-def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
-    """How many partners each node gets, as it was planned before the pods were started, against what the intent asks
+def _check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
+    """Compare the number of partners of each node, as planned before the pods were started, with what the intent asks
     for now."""
     if plan is None:
         return []
@@ -425,7 +439,7 @@ def _asked(fabric: Fabric, nodes: int) -> typing.Optional[int]:
 
 
 def cover_text(plan: RoundPlan) -> str:
-    """What rounds that use each link use."""
+    """Describe the links that the rounds use."""
     cover = plan.cover
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
@@ -443,7 +457,7 @@ def _time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
+def _check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     subject, expected = (
         f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}",
         "a pod with an RDMA device and an address on the network",
@@ -464,7 +478,7 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
         if pod.cause == "image":
             why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
         else:
-            why, remedy = cause_of(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
+            why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
         if not remedy:
             remedy = (
                 f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
@@ -475,7 +489,7 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
             "bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy
         )
     if pod.device is None and carries_rdma(fabric):
-        why, remedy = cause_of("no_device", fabric)
+        why, remedy = explain_cause("no_device", fabric)
         return Finding(
             "bandwidth.pod",
             subject,
@@ -518,7 +532,7 @@ _OUTSIDE = (
 )
 
 
-def _coverage(
+def _check_coverage(
     fabric: Fabric,
     rail: int,
     nodes: typing.Sequence[str],
@@ -526,7 +540,7 @@ def _coverage(
     pairs: typing.Sequence[PairResult],
     plan: typing.Optional[RoundPlan],
 ) -> list[Finding]:
-    """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
+    """Find what should have been measured and was not: whole rails, nodes, and pairs of those that could."""
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
@@ -568,7 +582,7 @@ def _coverage(
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
         elif len(met[rail, name]) < max(1, partners):
             why, remedy = (
-                cause_of("not_run", fabric)
+                explain_cause("not_run", fabric)
                 if partners > 0
                 else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
             )
@@ -578,7 +592,7 @@ def _coverage(
     return findings
 
 
-def _cleanup(seen: BandwidthFacts) -> Finding:
+def _check_cleanup(seen: BandwidthFacts) -> Finding:
     expected = "no pod of ours is left"
     if seen.remaining:
         why = f"These pods are still there, or may still run: {', '.join(seen.remaining)}."

@@ -12,11 +12,11 @@ import typing
 from ..._model.bandwidth import PairResult
 from ..._model.findings import FAIL, WARN, Finding
 from ..._model.intent import Fabric
-from ..._schedule.covering import Test
-from ..._schedule.evidence import GOOD, Evidence
-from ..._schedule.flows import flow_label, not_of_label, udp_port
+from ..._schedule.flows import compute_flow_label, compute_udp_port, not_of_label
+from ..._schedule.link_coverage_rounds import Test
+from ..._schedule.localization import GOOD, Evidence
 from ..._schedule.paths import PathTable
-from ..fleet.ethernet_ways import HOW, Neighbours, unheard_ports
+from ..fleet.ethernet_ways import HOW, Neighbours, find_unheard_ports
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.routes import listed
 
@@ -27,13 +27,13 @@ COUNTERS = (
 
 
 def is_other_flow(pair: PairResult) -> bool:
-    """Whether it was measured as another flow than its ends have in the rounds: then it goes over other links, and says
-    nothing of those."""
-    return pair.flow_label is not None and pair.flow_label != flow_label(pair.rail, pair.client, pair.server)
+    """Return whether it was measured as another flow than its ends have in the rounds: then it goes over other links,
+    and says nothing of those."""
+    return pair.flow_label is not None and pair.flow_label != compute_flow_label(pair.rail, pair.client, pair.server)
 
 
-def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
-    """Whether a flow that is measured again takes the way that it took before."""
+def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
+    """Describe whether a flow that is measured again takes the same path as before."""
     measured = [pair for pair in pairs if pair.average_gbps is not None]
     without = [pair for pair in measured if pair.flow_label is None]
     if not without:
@@ -58,15 +58,17 @@ def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) 
     )
 
 
-def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> list[Finding]:
-    """The ports of which it is not known to which switch they are cabled.
+def report_unheard(
+    check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool
+) -> list[Finding]:
+    """Report the ports of which it is not known to which switch they are cabled.
 
     All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no
     better.
 
     :param covered: the rounds were made to use each link, by what the other ports heard
     """
-    found = unheard_ports(membership, neighbours)
+    found = find_unheard_ports(membership, neighbours)
     if not found:
         return []
     count = sum(map(len, membership.members.values()))
@@ -93,7 +95,7 @@ def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neig
     ]
 
 
-def between_leaves(
+def report_between_leaves(
     fabric: Fabric, ways: PathTable, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
 ) -> typing.Iterator[Finding]:
     """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no
@@ -150,7 +152,7 @@ def between_leaves(
 def _flow(ways: PathTable, test: Test, label: typing.Optional[int]) -> str:
     one, other = (ways.ends[end] for end in test)
     known = label is not None and not not_of_label([ways.cables[one.guid].driver])
-    port = f", UDP source port {udp_port(label)}" if label is not None and known else ""
+    port = f", UDP source port {compute_udp_port(label)}" if label is not None and known else ""
     return f"{one.node} -> {other.node} (rail {one.rail}{port})"
 
 
@@ -168,8 +170,8 @@ def _which(slow: int, good: int, count: int) -> str:
     return "It is one of the links between these leaves, or some: no other flow between them is known to be good."
 
 
-def switch_step(name: str) -> str:
-    """What to do about a switch that is slow as a whole."""
+def describe_switch_step(name: str) -> str:
+    """Return the next step for a switch that is slow as a whole."""
     return (
         f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports"
         f" with {COUNTERS}."
@@ -177,7 +179,7 @@ def switch_step(name: str) -> str:
 
 
 def set_step() -> str:
-    """What to do where it is not known which of a few links is slow."""
+    """Return the next step where one of a few links is slow, and it is not known which one."""
     return (
         "Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes,"
         f" and {COUNTERS}. {_SWAP}"
@@ -185,13 +187,13 @@ def set_step() -> str:
 
 
 def pair_step(ways: PathTable, test: Test) -> str:
-    """What to do about two ends that are slow with each other alone."""
+    """Return the next step for two ends that are slow with each other alone."""
     seen = [f"ethtool -S {_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
 
 
-def cable_step(ways: PathTable, number: int) -> str:
-    """What to do about the cable of a node.
+def describe_cable_step(ways: PathTable, number: int) -> str:
+    """Return the next step for the cable of a node.
 
     :param number: of one of its directions
     """

@@ -17,7 +17,7 @@ from ..._model.hca import NodeHcas, Port
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
 from ..._schedule.wider import wider
-from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
+from ..fleet.line_rates import HcaRates, LineRates, compute_most_of_pcie
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
 CLOCKS = 1.01
@@ -37,8 +37,8 @@ class Limit(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Carried:
-    """What one end of a pair can carry.
+class EndRate:
+    """The rate that one end of a pair can carry.
 
     :ivar could: its link, its PCIe link and its share of both, where nothing is broken
     :ivar unknown: why no floor can be set; empty where one can
@@ -70,8 +70,8 @@ class Best:
 Kind = tuple[typing.Optional[int], typing.Optional[float]]
 
 
-class Ground:
-    """What the pods of one fabric stand on: by it each pair is judged.
+class PairLimits:
+    """The limits by which each pair of one fabric is judged.
 
     :ivar pods: the pod of each end
     :ivar nodes: HCAs of the nodes, virtual ones too, as far as they are known
@@ -85,7 +85,7 @@ class Ground:
         nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None,
     ) -> None:
         self.fabric, self.pods, self.nodes = fabric, pods, nodes or {}
-        shares = shares_of(fabric, pods.values())
+        shares = compute_shares(fabric, pods.values())
         by_rail = {(node, found.rail): found for (node, _address), found in rates.items()}
         self._ends = {}
         for end, pod in pods.items():
@@ -93,10 +93,10 @@ class Ground:
             found = rates.get((pod.node, pod.physical_function or pod.pci or "")) or by_rail.get((pod.node, pod.rail))
             self._ends[end] = _carried(fabric, pod, found, shares)
 
-    def ends(self, pair: PairResult) -> list[Carried]:
+    def ends(self, pair: PairResult) -> list[EndRate]:
         """Of its client and its server."""
         return [
-            self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
+            self._ends.get(end, EndRate(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
         ]
 
     def ports(self, end: End) -> tuple[Port, ...]:
@@ -106,7 +106,7 @@ class Ground:
         return hca.all_ports if hca else ()
 
     def floor(self, pair: PairResult) -> tuple[typing.Optional[float], str]:
-        """The floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
+        """Return the floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
         rule = self.fabric.line_rate
         if rule.floor_gbps is not None:
             return (
@@ -141,12 +141,12 @@ class Ground:
         return rail, round(min(limit.gbps for end in ends for limit in end.could), 3)
 
     def now(self, pair: PairResult) -> typing.Optional[float]:
-        """The slower of its links, where both are known."""
+        """Return the slower of its links, where both are known."""
         rates = [end.now for end in self.ends(pair)]
         return None if None in rates else min(rate for rate in rates if rate is not None)
 
     def best(self, pairs: typing.Iterable[PairResult]) -> dict[Kind, Best]:
-        """The best average of each kind, of figures that are some."""
+        """Return the best average of each kind, of figures that are some."""
         best: dict[Kind, Best] = {}
         for pair in pairs:
             if pair.average_gbps is not None and not pair.failure and not self.doubt(pair):
@@ -156,7 +156,7 @@ class Ground:
         return best
 
     def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:
-        """Why the figure of a pair is no measurement; empty where it may be one.
+        """Return why the figure of a pair is no measurement; empty where it may be one.
 
         :param more_than: queue pairs of the first figure, where this one was measured with more
         """
@@ -176,7 +176,7 @@ class Ground:
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 
     def doubt_wider(self, pair: PairResult) -> str:
-        """Why the figure with more queue pairs is none; empty where it may be one."""
+        """Return why the figure with more queue pairs is no measurement; empty where it may be one."""
         found = pair.wider
         if found is None or not found.average_gbps:
             return (found.why if found is not None else "") or "It was not measured."
@@ -191,12 +191,13 @@ class Ground:
         )
 
     def proven(self, pair: PairResult) -> typing.Optional[float]:
-        """What a pair carried with more queue pairs, in Gb/s; None where it was not measured with more, or that is no
-        measurement."""
+        """Return the rate that a pair carried with more queue pairs, in Gb/s; None where it was not measured with more,
+        or that is no measurement."""
         return None if self.doubt_wider(pair) or pair.wider is None else pair.wider.average_gbps
 
     def best_of(self, pair: PairResult) -> PairResult:
-        """The pair with the figure that tells most of its path: the one with more queue pairs, where that is higher."""
+        """Return the pair with the figure that tells most of its path: the one with more queue pairs, where that is
+        higher."""
         proven = self.proven(pair)
         return _with_more(pair) if proven is not None and proven > (pair.average_gbps or 0.0) else pair
 
@@ -237,7 +238,7 @@ class Ground:
 
 
 def _with_more(pair: PairResult) -> PairResult:
-    """The pair as it was measured with more queue pairs."""
+    """Return the pair as it was measured with more queue pairs."""
     found = pair.wider
     if found is None:
         return pair
@@ -251,25 +252,25 @@ def _with_more(pair: PairResult) -> PairResult:
     )
 
 
-def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> Carried:
+def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
     if pod.error:
-        return Carried(unknown=f"{pod.node} has no pod")
+        return EndRate(unknown=f"{pod.node} has no pod")
     expected = fabric.line_rate.expected_gbps
     if found is None and expected is not None:
         found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
         unknown = f"what the link of {pod.node} could carry is not known: node_info shows no HCA for its pod"
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
-        return Carried((), unknown, own, pod.rate_gbps)
+        return EndRate((), unknown, own, pod.rate_gbps)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
     most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
     if pod.pcie_gbps is not None and hca is not None:
-        carried = most_of_pcie(pod.pcie_gbps, hca.payload)
+        carried = compute_most_of_pcie(pod.pcie_gbps, hca.payload)
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return Carried((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
+        return EndRate((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _card(address)))
@@ -283,11 +284,11 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
         could.append(
             Limit(fabric.network.max_tx_rate / 1000, f"network.max_tx_rate {fabric.network.max_tx_rate / 1000:g}")
         )
-    return Carried(tuple(could), "", most, now)
+    return EndRate(tuple(could), "", most, now)
 
 
-def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
-    """By node, and port or card."""
+def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
+    """Return the shares by node, and port or card."""
     shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":
         for pod in pods:
@@ -309,7 +310,7 @@ def in_pods(pods: typing.Iterable[RdmaPod]) -> dict[tuple[str, str], float]:
 
 
 def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
-    """The nodes whose HCAs could be read."""
+    """Read the nodes whose HCAs could be read."""
     return {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None}
 
 

@@ -18,8 +18,8 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas, PcieLink
 from ..._schedule.wider import wider
 from ..fleet.vendors import link_command, priorities_command
-from .bounds import Bound, far, limited
-from .floors import Ground, gbps
+from .bounds import BandwidthBound, far, limited
+from .floors import PairLimits, gbps
 
 _CHECK = "bandwidth.layer"
 #: of the figure of the step before it. Two measurements of one link differ by a few per cent
@@ -49,9 +49,9 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 
 
 def check_layers(
-    ground: Ground, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
+    ground: PairLimits, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
 ) -> list[Finding]:
-    """A finding for each pair that was to be measured layer by layer.
+    """Return a finding for each pair that was to be measured layer by layer.
 
     :param pairs: of the fabric, with their subjects
     :param bound: the floor of a pair, or what others of its kind reach, where that is more
@@ -60,7 +60,7 @@ def check_layers(
     return [_judged(ground, subject, pair, bound, hcas) for subject, pair in pairs]
 
 
-def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
+def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
             "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see"
@@ -85,7 +85,7 @@ def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: 
     if at is not None and before is not None and at.average_gbps is not None:
         told = _fall(steps, at, before, at.average_gbps)
         alternatives = " or ".join(ADDS[layer] for layer in lost)
-        causes = _causes(ground, lost, steps, before, hcas)
+        causes = _find_causes(ground, lost, steps, before, hcas)
         # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and
         # bandwidth.fleet say as well
         if len(lost) > 1:
@@ -138,8 +138,9 @@ def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: 
     return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
 
 
-def _wanted(ground: Ground) -> float:
-    """What the intent lets a pair send in pods, in Gb/s: that this is less than the host's is no loss."""
+def _wanted(ground: PairLimits) -> float:
+    """Return the rate in Gb/s that the intent lets a pair send in pods: that this is less than the host's is no
+    loss."""
     limit = ground.fabric.network.max_tx_rate
     return ground.ways * limit / 1000 if limit else math.inf
 
@@ -179,8 +180,8 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
     )
 
 
-def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
-    """The step without a figure that is no measurement."""
+def _doubted(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep:
+    """Return the step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
         _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
@@ -218,8 +219,8 @@ def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: 
     )
 
 
-def _with(text: str, causes: typing.Iterable[Bound]) -> str:
-    """The text with what explains it."""
+def _with(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
+    """Return the text with what explains it."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
@@ -228,7 +229,7 @@ def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -
 
 
 def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
-    """Whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
+    """Return whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
     return (
         bool(rate)
         and rate is not None
@@ -237,19 +238,19 @@ def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: 
     )
 
 
-def _senders(ground: Ground, step: LayerStep) -> tuple[LayerEnd, ...]:
+def _list_senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
     """Whose limit of sending counts: of a write it is the client, unless both write."""
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
 
-def _causes(
-    ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
-) -> list[Bound]:
-    causes: list[Bound] = []
+def _find_causes(
+    ground: PairLimits, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
+) -> list[BandwidthBound]:
+    causes: list[BandwidthBound] = []
     for step in _of(lost, steps):
         ends = (step.client, step.server)
         if step.layer in ("vf_host", "vf_pod"):
-            for end in _senders(ground, step):
+            for end in _list_senders(ground, step):
                 if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
                     seen = hcas.get(end.node)
                     bound = limited(
@@ -268,7 +269,7 @@ def _causes(
                     f" {ground.fabric.pods.cpu})"
                 )
                 causes.append(
-                    Bound(
+                    BandwidthBound(
                         text,
                         "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup"
                         " the periods.",
@@ -291,12 +292,12 @@ def _causes(
                         "Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s"
                         f" {end.function} on {end.node}."
                     )
-                    causes.append(Bound(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
+                    causes.append(BandwidthBound(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
     return list(dict.fromkeys(causes))
 
 
 def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
-    """The physical function of an end, as the node shows it."""
+    """Return the physical function of an end, as the node shows it."""
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
         return None
@@ -310,7 +311,8 @@ def _link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
 
 
 def _slow(link: PcieLink) -> str:
-    """How a PCIe link runs below what both of its ends can do; empty where it does not, and where that is not known."""
+    """Describe a PCIe link that runs below what both of its ends can do; empty where it does not, and where that is not
+    known."""
     could = [
         min(most for most in pair if most is not None) if any(most is not None for most in pair) else None
         for pair in ((link.max_speed, link.slot_speed), (link.max_width, link.slot_width))
@@ -329,7 +331,7 @@ def _number(value: typing.Optional[float]) -> str:
 
 
 def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
-    """What is known of the ends at these steps, and what is not."""
+    """Describe what is known of the ends at these steps, and what is not."""
     words: list[str] = []
     for step in _of(lost, steps):
         if step.absent:
@@ -366,7 +368,7 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
 
 
 def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
-    """How the steps get figures that have none."""
+    """Return how to measure the steps that have no figure."""
     return (
         "Have these steps measured, and run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
@@ -376,7 +378,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
 
 
 def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
-    """Where nothing known explains the loss."""
+    """Return the remedy where nothing known explains the loss."""
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
     address, hca = step.client.function or "ADDRESS", _hca(hcas, step.client)
     infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)

@@ -12,7 +12,7 @@ from ..._model.bandwidth import LEFT_OUT, End, PairResult
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric
 from ..._model.text import folded
-from .causes import cause_of
+from .causes import explain_cause
 from .pairs import on_rail
 
 
@@ -27,10 +27,10 @@ def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[F
         if pair.failure and pair.failure not in LEFT_OUT:
             for end in pair.pair & out.keys():
                 failed[end].append(pair)
-    return [_left_out(fabric, end, number, failed[end]) for end, number in sorted(out.items())]
+    return [_report_left_out(fabric, end, number, failed[end]) for end, number in sorted(out.items())]
 
 
-def _left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[PairResult]) -> Finding:
+def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[PairResult]) -> Finding:
     """:param number: of its measurements that were not made"""
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
@@ -41,7 +41,7 @@ def _left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[Pai
         " it was left out of the later ones."
     )
     # the most frequent one is first
-    remedies = [cause_of(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
+    remedies = [explain_cause(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
     remedy = " ".join(
         [
             f"Look at the pod and the kubelet of {end[1]}, and at bandwidth.measured of its pairs.",

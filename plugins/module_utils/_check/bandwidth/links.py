@@ -10,7 +10,7 @@ import typing
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband, traits
+from ..._model.profiles import find_traits, is_infiniband
 from ..fleet.line_rates import HcaRates, LineRates, Pcie
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of each can be"
@@ -41,9 +41,9 @@ def check_links(
     :param by_link: whether the floor of its pairs comes from these links, so that what is not known of them leaves it
         open
     """
-    if not traits(fabric).members:
+    if not find_traits(fabric).members:
         return []
-    findings = [_hca(fabric, node, found, by_link) for (node, _address), found in rates.items()]
+    findings = [_check_hca(fabric, node, found, by_link) for (node, _address), found in rates.items()]
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:
@@ -58,7 +58,7 @@ def check_links(
     return findings
 
 
-def _hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
+def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
     subject = f"{fabric.name} {node} {found.hca}"
     if found.pcie is None and found.now is None:
         return ok(_CHECK, subject, "a device of a hypervisor, which has no link of its own", _EXPECTED)

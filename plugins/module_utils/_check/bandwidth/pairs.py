@@ -11,9 +11,9 @@ from ..._model.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
-from .bounds import bounds
-from .causes import cause_of
-from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
+from .bounds import find_bounds
+from .causes import explain_cause
+from .floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
 
 #: checks of a figure
 OF_FIGURE = frozenset(("bandwidth.floor", "bandwidth.fleet"))
@@ -24,7 +24,7 @@ _NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
-    """The rail in a subject, where a node has more than one."""
+    """Return the rail in a subject, where a node has more than one."""
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
@@ -49,30 +49,30 @@ _MORE = (
 )
 
 
-def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
-    """The findings on one measurement.
+def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
+    """Return the findings on one measurement.
 
     :param best: of each kind of pair
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
     findings = (
-        [_measured(subject, ground, pair, doubt)]
+        [_check_measured(subject, ground, pair, doubt)]
         if tcp
-        else [_ping(subject, fabric, pair), _measured(subject, ground, pair, doubt)]
+        else [_check_ping(subject, fabric, pair), _check_measured(subject, ground, pair, doubt)]
     )
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
-            findings.append(_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
+            findings.append(_check_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
         own = best.get(ground.kind(pair))
         if own is not None:
-            findings.append((_tcp_fleet if tcp else _fleet)(subject, ground, pair, pair.average_gbps, own))
+            findings.append((_check_tcp_fleet if tcp else _check_fleet)(subject, ground, pair, pair.average_gbps, own))
     if fabric.bandwidth.sweep and not tcp:
-        findings.append(_sweep(subject, pair))
+        findings.append(_check_sweep(subject, pair))
     return findings
 
 
-def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
+def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
     measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (
         f"; {pair.ping_evidence}" if pair.ping_evidence else ""
@@ -80,7 +80,7 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
-        why, remedy = cause_of(pair.ping_failure, fabric)
+        why, remedy = explain_cause(pair.ping_failure, fabric)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
         return Finding(
@@ -89,7 +89,7 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
             UNKNOWN,
             measured,
             expected,
-            *cause_of(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric),
+            *explain_cause(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric),
         )
     return Finding(
         "bandwidth.rping",
@@ -102,7 +102,7 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     )
 
 
-def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Finding:
+def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: str) -> Finding:
     """:param doubt: why its figure is no measurement; empty where it may be one"""
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -122,14 +122,14 @@ def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Fin
                 "bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy
             )
         return ok("bandwidth.measured", subject, figures, expected)
-    why, remedy = _subnet_manager(ground, pair) or cause_of(pair.failure, ground.fabric)
+    why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", *LEFT_OUT) else FAIL
     )
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
 
-def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[tuple[str, str]]:
+def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
     """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only
     newer subnet managers know."""
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
@@ -145,7 +145,7 @@ def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[tuple[s
     )
     if not speeds:
         return None
-    why, remedy = cause_of(pair.failure, ground.fabric)
+    why, remedy = explain_cause(pair.failure, ground.fabric)
     why += (
         f" rping's small messages arrived, so the path loses large ones alone. On {speeds[0]} switches an opensm that"
         " does not know them does this."
@@ -163,8 +163,8 @@ def _by(pair: PairResult) -> str:
     return f", {pair.queue_pairs} queue pair{'s' if pair.queue_pairs > 1 else ''}"
 
 
-def _amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """How a figure was measured, for a reader."""
+def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
+    """Describe how a figure was measured."""
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
 
@@ -179,33 +179,36 @@ def _both(pair: PairResult, average: float) -> str:
     return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
 
 
-def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody else
-    reaches it."""
+def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
+    """Return whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody
+    else reaches it."""
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
     if floor is None or proven is None or proven < floor:
         return False
     return best is None or best.average < floor or (pair.queue_pairs or 1) < best.queue_pairs
 
 
-def _same_way(ground: Ground, pair: PairResult) -> bool:
-    """Whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them, unless a
-    flow label makes them one flow."""
+def _same_way(ground: PairLimits, pair: PairResult) -> bool:
+    """Return whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them,
+    unless a flow label makes them one flow."""
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
 
-def _proven(
-    check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool
+def _check_proven(
+    check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """The finding on a pair that reaches with more queue pairs what it must reach.
+    """Return the finding on a pair that reaches with more queue pairs what it must reach.
 
     :param explained: by the number of queue pairs
     """
     found, same = pair.wider, _same_way(ground, pair)
     if found is None:
         raise ValueError(f"{subject} was not measured with more queue pairs")
-    few, many = _amount(pair.queue_pairs, pair.message_bytes), _amount(found.queue_pairs, found.message_bytes)
-    known = bounds(pair, ground.pods, ground.nodes, ground.floor(pair)[0], ground.ways == 2)
+    few, many = (
+        _describe_amount(pair.queue_pairs, pair.message_bytes),
+        _describe_amount(found.queue_pairs, found.message_bytes),
+    )
+    known = find_bounds(pair, ground.pods, ground.nodes, ground.floor(pair)[0], ground.ways == 2)
     words, steps = [f"With {few} the pair is too slow, and with {many} it is not."], [one.remedy for one in known]
     if explained:
         what = "the path and both HCAs are" if same else "both HCAs are"
@@ -235,7 +238,7 @@ def _proven(
             ]
         )
         words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
-        steps += [f"Look at {_errors(ground)} of both ends, and run the stage again while nothing else runs."]
+        steps += [f"Look at {_describe_errors(ground)} of both ends, and run the stage again while nothing else runs."]
         steps += (
             []
             if same
@@ -254,16 +257,16 @@ def _proven(
     )
 
 
-def _errors(ground: Ground) -> str:
-    """How errors of ports are read."""
+def _describe_errors(ground: PairLimits) -> str:
+    """Describe how to read the errors of ports."""
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
-def _with_more(ground: Ground, pair: PairResult) -> tuple[str, str]:
-    """What more queue pairs say of a pair that is too slow, and the first step where they say nothing."""
+def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
+    """Describe what more queue pairs prove of a pair that is too slow, and the first step where they prove nothing."""
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
-        wide = _amount(found.queue_pairs, found.message_bytes)
+        wide = _describe_amount(found.queue_pairs, found.message_bytes)
         return f"With {wide} it is too slow as well, so the number of queue pairs does not explain it.", ""
     untold = (
         f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}."
@@ -289,7 +292,7 @@ def _with_more(ground: Ground, pair: PairResult) -> tuple[str, str]:
     )
 
 
-def _sweep(subject: str, pair: PairResult) -> Finding:
+def _check_sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
         return ok(
@@ -307,7 +310,9 @@ def _sweep(subject: str, pair: PairResult) -> Finding:
     return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
 
 
-def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best: typing.Optional[Best]) -> Finding:
+def _check_floor(
+    subject: str, ground: PairLimits, pair: PairResult, average: float, best: typing.Optional[Best]
+) -> Finding:
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = (
@@ -321,9 +326,11 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
     expected = f">= {gbps(floor)} ({text})"
     if (ground.proven(pair) or 0.0) >= floor:
-        return _proven("bandwidth.floor", subject, ground, pair, average, expected, _few_explain(ground, pair, best))
+        return _check_proven(
+            "bandwidth.floor", subject, ground, pair, average, expected, _few_explain(ground, pair, best)
+        )
     ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
-    known = bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
+    known = find_bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
     why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
@@ -338,7 +345,7 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best:
     )
 
 
-def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
     fraction = ground.fabric.line_rate.fleet_fraction
     of, others = (
         ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
@@ -348,7 +355,7 @@ def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     if (ground.proven(pair) or 0.0) >= fraction * best.average:
         # the best pair has as few: on one way alone is a pair that reaches its floor as good
-        return _proven(
+        return _check_proven(
             "bandwidth.fleet",
             subject,
             ground,
@@ -377,7 +384,7 @@ def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best:
     return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
 
 
-def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
     """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
     expected = (
         f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
@@ -402,10 +409,10 @@ def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, b
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 
 
-def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, where two
-    figures of one pair say different things that the number of queue pairs does not explain, and where an end was left
-    out. A floor that cannot be set accuses nobody.
+def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
+    """Return, for each pair, whether it has a figure that nothing contradicts; None where the figure is no measurement,
+    where two figures of one pair say different things that the number of queue pairs does not explain, and where an end
+    was left out. A floor that cannot be set accuses nobody.
     """
     best = ground.best(pairs)
     result: list[typing.Optional[bool]] = []
@@ -422,5 +429,5 @@ def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> list[typi
         ):
             result.append(None)
             continue
-        result.append(FAIL not in statuses and _measured("", ground, pair, "").status == PASS)
+        result.append(FAIL not in statuses and _check_measured("", ground, pair, "").status == PASS)
     return result

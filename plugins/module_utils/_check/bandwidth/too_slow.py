@@ -12,7 +12,7 @@ import typing
 from ..._model.bandwidth import PairResult, Wider
 from ..._model.findings import FAIL
 from ..._schedule.wider import ENOUGH, Amount, wider
-from .floors import Best, Ground
+from .floors import Best, PairLimits
 from .pairs import OF_FIGURE, check_pair
 
 
@@ -20,7 +20,7 @@ class TooSlow:
     """Tells, step by step, which pairs are to be measured once more. It keeps what others of their kind reach, and
     whose pairs no second figure helped."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: PairLimits) -> None:
         self._ground = ground
         self._best: dict[typing.Any, Best] = {}
         #: by end and what it does there: how many of its pairs stayed too slow, or gave no second figure
@@ -38,7 +38,7 @@ class TooSlow:
         return [self._to_be_measured(pair) for pair in pairs]
 
     def is_too_slow(self, pair: PairResult) -> bool:
-        """Whether a floor, or what others reach, speaks against a figure of RDMA."""
+        """Return whether a floor, or what others reach, speaks against a figure of RDMA."""
         return pair.is_comparable and any(
             item.status == FAIL and item.check in OF_FIGURE for item in check_pair(self._ground, pair, self._best)
         )
@@ -48,14 +48,14 @@ class TooSlow:
         the time of each."""
         for pair in pairs:
             if pair.wider is not None and (pair.wider.average_gbps is None or self.is_too_slow(pair)):
-                for role in _roles(pair):
+                for role in _find_roles(pair):
                     self._stayed[role] += 1
 
     def _to_be_measured(self, pair: PairResult) -> tuple[PairResult, typing.Optional[Amount]]:
         amount = wider(self._ground.fabric, pair.queue_pairs) if self.is_too_slow(pair) else None
         if amount is None:
             return pair, None
-        stayed = [role for role in _roles(pair) if self._stayed[role] >= ENOUGH]
+        stayed = [role for role in _find_roles(pair) if self._stayed[role] >= ENOUGH]
         if not stayed:
             return pair, amount
         _rail, node, what = stayed[0]
@@ -66,6 +66,6 @@ class TooSlow:
         return dataclasses.replace(pair, wider=Wider(amount.queue_pairs, amount.message_bytes, why=why)), None
 
 
-def _roles(pair: PairResult) -> tuple[tuple[int, str, str], ...]:
+def _find_roles(pair: PairResult) -> tuple[tuple[int, str, str], ...]:
     """Return its ends with what each does, since one direction alone may be slow."""
     return (*pair.client_end, "client"), (*pair.server_end, "server")

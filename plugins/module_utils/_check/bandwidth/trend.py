@@ -17,7 +17,7 @@ MOST_DROP = 0.03
 FEWEST_RUNS = 3
 
 
-def medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
+def compute_medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
     """Of the pairs that enough runs have measured: their median in Gb/s, and of how many runs."""
     return {
         item.key: (statistics.median(item.figures), len(item.figures))
@@ -27,12 +27,12 @@ def medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
 
 
 def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], earlier: Earlier) -> list[Finding]:
-    """A finding for each pair that has become slower, and one for the others together; none where too few runs are
-    kept.
+    """Return a finding for each pair that has become slower, and one for the others together; none where too few runs
+    are kept.
 
     :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
     """
-    known, findings, held = medians(earlier), [], 0
+    known, findings, held = compute_medians(earlier), [], 0
     for subject, pair in pairs:
         if pair.average_gbps is None or pair.key not in known:
             continue

@@ -15,11 +15,12 @@ import typing
 
 from ..._model.findings import UNKNOWN, WARN, Finding
 from ..._model.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.text import folded, number_of
+from ..._model.text import folded, parse_number
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.row import fits
 from ..._model.tuning_rows.table import BY_NAME
-from ..job.channels import name_hcas, spell_numbers
+from ..job.channels import name_hcas
+from ..job.ranks import spell_numbers
 
 #: of the usual rate of a rail, below which one is weak
 WEAK = 0.9
@@ -77,7 +78,7 @@ class UsedHca:
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """What is known beside the log.
+    """The facts beside the log.
 
     :ivar hcas: by host as NCCL writes it, and RDMA device
     :ivar tunings: of the nodes, by host
@@ -115,26 +116,26 @@ def find_causes(
     ]
     own = [process for key, process in processes.items() if key in {(rank.host, rank.pid) for rank, _process in ranks}]
     found = [
-        *_without_gpu_direct(ranks),
-        *_channels(subject, ranks, choice, own),
-        *_uneven(ranks),
-        *_far_hcas(ranks, seen),
-        *_through_others(ranks),
-        *_weak_rails(seen),
-        *_rails_alone(subject, seen),
-        *_hosts(ranks, seen),
-        *_gids(subject, own),
-        *_mtus(own),
-        *_traffic_class(own, seen),
-        *_queue_pairs(own, seen),
-        *_adaptive_routing(own, seen),
-        *_settings(own, seen),
-        *_gpu_memory(subject, seen),
+        *_report_without_gpu_direct(ranks),
+        *_check_channels(subject, ranks, choice, own),
+        *_report_uneven(ranks),
+        *_report_far_hcas(ranks, seen),
+        *_check_through_others(ranks),
+        *_report_weak_rails(seen),
+        *_report_rails_alone(subject, seen),
+        *_list_hosts(ranks, seen),
+        *_check_gids(subject, own),
+        *_check_mtus(own),
+        *_check_traffic_class(own, seen),
+        *_check_queue_pairs(own, seen),
+        *_check_adaptive_routing(own, seen),
+        *_check_settings(own, seen),
+        *_check_gpu_memory(subject, seen),
     ]
     return tuple(found) or (_nothing(subject),)
 
 
-def _cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+def _check_cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
     return Finding("collectives.cause", subject, WARN, measured, expected, why, remedy)
 
 
@@ -145,16 +146,16 @@ def _over(rank: NcclRank) -> list[NcclRoute]:
     return [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
 
 
-def _hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
+def _list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
     return [name for device in process.devices if device.index == route.device for name in name_hcas(device.name)]
 
 
 def _named(names: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     return folded(list(dict.fromkeys(names)), _NAMED)
 
 
-def _without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
+def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
     """GPUDirect RDMA is off, or off for some."""
     without = [(rank, process, route) for rank, process in ranks for route in _over(rank) if not route.gpu_direct]
     if not without:
@@ -175,7 +176,7 @@ def _without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
     measured = (
         f"{len({(rank.host, rank.rank) for rank, _process, _route in without})} of {len(ranks)} ranks without GDRDMA"
     )
-    yield _cause(
+    yield _check_cause(
         _named(rank.host for rank, _process, _route in without),
         measured,
         "GDRDMA on each channel over the network",
@@ -184,7 +185,7 @@ def _without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
     )
 
 
-def _channels(
+def _check_channels(
     subject: str, ranks: Ranks, choice: typing.Optional[NcclChoice], processes: typing.Sequence[NcclProcess]
 ) -> typing.Iterator[Finding]:
     """Channels that the collective does not use, and limits of their number."""
@@ -200,9 +201,11 @@ def _channels(
     )
     if choice is not None and choice.channels is not None and choice.channels < there:
         measured, expected = f"{choice.channels} of {there} channels", "all channels for a large message"
-        yield _cause(subject, measured, expected, f"NCCL runs this size over a part of its channels.{set_by}", remedy)
+        yield _check_cause(
+            subject, measured, expected, f"NCCL runs this size over a part of its channels.{set_by}", remedy
+        )
     elif limits:
-        yield _cause(
+        yield _check_cause(
             subject,
             f"{there} channels",
             "NCCL's own number of channels",
@@ -211,13 +214,13 @@ def _channels(
         )
 
 
-def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """An HCA that carries more channels than another one of the same host."""
+def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
+    """Report an HCA that carries more channels than another one of the same host."""
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
         for route in _over(rank):
             if route.direction == "send":
-                for name in _hcas(route, process):
+                for name in _list_hcas(route, process):
                     loads.setdefault(rank.host, {}).setdefault(name, set()).update(
                         (rank.rank, channel) for channel in route.channels
                     )
@@ -230,17 +233,17 @@ def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
                 "Compare NCCL_IB_HCA with the HCAs of the pod. The number of channels should be a multiple of the"
                 " rails: NCCL_MIN_NCHANNELS."
             )
-            yield _cause(host, measured, "as many channels on each HCA", why, remedy)
+            yield _check_cause(host, measured, "as many channels on each HCA", why, remedy)
 
 
-def _far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """A GPU that uses an HCA of another NUMA node."""
+def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
+    """Report a GPU that uses an HCA of another NUMA node."""
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)
         near = _numa_of(rank.bus_id, tuning) if tuning else None
         for route in _over(rank):
-            for name in _hcas(route, process) if route.proxy is None and near is not None else ():
+            for name in _list_hcas(route, process) if route.proxy is None and near is not None else ():
                 hca = seen.hcas.get(rank.host, {}).get(name)
                 if hca is not None and hca.numa_node is not None and str(hca.numa_node) != near:
                     found.setdefault(rank.host, {})[
@@ -252,7 +255,7 @@ def _far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             "Give the pod the HCA beside each GPU (topology manager, or a claim by pcieRoot), and leave NCCL_IB_HCA and"
             " CUDA_VISIBLE_DEVICES to it."
         )
-        yield _cause(host, _named(lines), "an HCA of the GPU's own NUMA node", why, remedy)
+        yield _check_cause(host, _named(lines), "an HCA of the GPU's own NUMA node", why, remedy)
 
 
 def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
@@ -268,7 +271,7 @@ def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
     return None
 
 
-def _through_others(ranks: Ranks) -> typing.Iterator[Finding]:
+def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
     """Channels that go through another GPU's HCA (PXN), where the collective does not need that."""
     through = [(rank, route) for rank, _process in ranks for route in _over(rank) if route.proxy is not None]
     if through:
@@ -282,12 +285,12 @@ def _through_others(ranks: Ranks) -> typing.Iterator[Finding]:
         remedy = (
             "See nvidia-smi topo -m in the pod: each GPU needs an HCA at PIX or PXB. NCCL_PXN_DISABLE=1 only hides it."
         )
-        yield _cause(
+        yield _check_cause(
             _named(rank.host for rank, _route in through), measured, "each GPU by the HCA beside it", why, remedy
         )
 
 
-def _weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
+def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
     """One rail of a host that carries less than the others."""
     rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
     usual = statistics.median(rates) if rates else 0.0
@@ -301,17 +304,19 @@ def _weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
         rail = "" if hca.rail is None else f" (rail {hca.rail})"
         why = "Each rail carries the same part of a collective, so that all wait for the slowest."
         remedy = "See what stages fabric and bandwidth say of this HCA and its link: width, speed, errors, PCIe."
-        yield _cause(f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, as the others", why, remedy)
+        yield _check_cause(
+            f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, as the others", why, remedy
+        )
 
 
-def _rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
+def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
     """One rail that is slower than the others when each runs alone."""
     usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
     if weak:
         measured = ", ".join(f"rail {rail} {seen.rails_gbs[rail]:g} GB/s" for rail in weak[:_NAMED])
         why = f"Rail {spell_numbers(sorted(weak))} alone is slower than the others, and all wait for the slowest."
-        yield _cause(
+        yield _check_cause(
             subject,
             measured,
             f"{usual:g} GB/s, as the others",
@@ -320,8 +325,8 @@ def _rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
         )
 
 
-def _hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """What is set on a host so that its GPUs or HCAs are slow."""
+def _list_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
+    """Find settings of a host that make its GPUs or HCAs slow."""
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:
         row, off = BY_NAME[name], {}
@@ -332,12 +337,12 @@ def _hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
                 off[host] = f"{wrong[0].value}{f' ({_named(wrong[0].where)})' if wrong[0].where else ''}"
         if off:
             why = f"{len(off)} of {len(hosts)} hosts. {row.harm}"
-            yield _cause(
+            yield _check_cause(
                 _named(off), f"{row.what}: {_named(off.values())}", row.training.replace("|", " or "), why, row.remedy
             )
 
 
-def _gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
+def _check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
     """Queue pairs on several GID indexes."""
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     if len(indexes) > 1:
@@ -349,10 +354,10 @@ def _gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Itera
             "Choose by address: NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE, rather than NCCL_IB_GID_INDEX; compare"
             " show_gids of both pods."
         )
-        yield _cause(subject, f"GID index {spell_numbers(indexes)}", "one GID index", why, remedy)
+        yield _check_cause(subject, f"GID index {spell_numbers(indexes)}", "one GID index", why, remedy)
 
 
-def _mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
+def _check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
     small = {process.host: min(process.mtus) for process in processes if process.mtus and min(process.mtus) < 4096}
     if small:
         why = (
@@ -363,10 +368,10 @@ def _mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
             "RoCE: MTU of 4200 at least on interface, VF and switch (9000 is usual). InfiniBand: the MTU of the"
             " partition and of the links."
         )
-        yield _cause(_named(small), f"{min(small.values())} bytes", "4096 bytes", why, remedy)
+        yield _check_cause(_named(small), f"{min(small.values())} bytes", "4096 bytes", why, remedy)
 
 
-def _traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
+def _check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """RoCE in a queue that the fabric does not keep for it."""
     if seen.roce is None:
         return
@@ -376,14 +381,14 @@ def _traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) 
         said = process.environment.get("NCCL_IB_TC")
         tuning = seen.tunings.get(process.host)
         by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
-        if said is not None and number_of(said) is not None and (number_of(said) or 0) >> 2 != seen.roce.dscp:
+        if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
             wrong[process.host] = f"NCCL_IB_TC={said}"
         elif said is None and by_node and str(wanted) not in by_node:
             wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
     if wrong:
         why = "RDMA packets go into a queue without PFC and ECN, which other traffic fills and which loses packets."
         expected = f"NCCL_IB_TC={wanted} (DSCP {seen.roce.dscp})"
-        yield _cause(
+        yield _check_cause(
             _named(wrong),
             _named(wrong.values()),
             expected,
@@ -392,7 +397,7 @@ def _traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) 
         )
 
 
-def _queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
+def _check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """One flow for a link whose switches choose links by flow, or that one queue pair does not fill."""
     fast = any((hca.rate_gbps or 0) > WEAK * _FAST for hcas in seen.hcas.values() for hca in hcas.values())
     if seen.roce is None or not fast:
@@ -400,17 +405,17 @@ def _queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) ->
     few = {
         process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes
     }
-    few = {host: said for host, said in few.items() if (number_of(said.partition(",")[0]) or 0) < 2}
+    few = {host: said for host, said in few.items() if (parse_number(said.partition(",")[0]) or 0) < 2}
     if few:
         why = (
             "A connection has one queue pair: one flow, which goes over one of the links between switches, and does not"
             " fill a fast link on each host."
         )
         remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8; with adaptive routing in the switches compare with 1."
-        yield _cause(_named(few), f"{_named(few.values())} queue pair", "several on fast RoCE", why, remedy)
+        yield _check_cause(_named(few), f"{_named(few.values())} queue pair", "several on fast RoCE", why, remedy)
 
 
-def _adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
+def _check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     off = {process.host for process in processes if process.environment.get("NCCL_IB_ADAPTIVE_ROUTING") == "0"}
     if seen.several_leaves and (seen.adaptive_routing is False or off):
         measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "off in the switches"
@@ -419,13 +424,13 @@ def _adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrounding
             "InfiniBand: adaptive routing of the subnet manager, and a service level for it (NCCL_IB_SL). Spectrum-X:"
             " NCCL_IB_ADAPTIVE_ROUTING=1."
         )
-        yield _cause(
+        yield _check_cause(
             _named(sorted(off)) or "links between switches", measured, "adaptive routing between leaves", why, remedy
         )
 
 
-def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """What somebody has set in place of NCCL's own choice."""
+def _check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
+    """Find variables that replace NCCL's own choice."""
     for names, why in ((_SIZES, "sizes of buffers and chunks"), (_CHOICES, "way and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None
@@ -438,10 +443,12 @@ def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> ty
                 f"NCCL's own choice of {why} is set aside; settings outlive the version and the machine that they were"
                 " found on."
             )
-            yield _cause("job", _named(said), "not set", text, "Run it once without these, and keep those that help.")
+            yield _check_cause(
+                "job", _named(said), "not set", text, "Run it once without these, and keep those that help."
+            )
 
 
-def _gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
+def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
     if seen.from_gpu_memory is False:
         why = (
             "The rates of the rails were measured from the hosts' memory. The way between GPU and HCA, which a"
@@ -452,7 +459,7 @@ def _gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
             "Measure the rails from the GPUs' memory (rdma_fabrics bandwidth.layers), and see stages tuning and host"
             " for ACS, iommu and peer memory."
         )
-        yield _cause(subject, "from the hosts' memory", "rates from the GPUs' memory", why, remedy)
+        yield _check_cause(subject, "from the hosts' memory", "rates from the GPUs' memory", why, remedy)
 
 
 def _nothing(subject: str) -> Finding:

@@ -17,11 +17,11 @@ from ..._model.intent import Fabric, Intent
 from ..._model.text import folded
 from ..._model.tuning import ObservedTuning
 from ..._schedule.collectives import UnknownLeaf, group_by_leaves
+from ..fleet.hca_locations import collect_places, number_by_leaf
 from ..fleet.hcas_of_fabric import resolve
-from ..fleet.places import by_leaf, places
 from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
-from .ground import Ground
+from .hardware import NodesHardware
 from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -35,7 +35,7 @@ UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar collectives: answer of rdma_collectives; None when it did not run
@@ -56,8 +56,8 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
-    """What the runs of a stage show.
+class JudgedRuns:
+    """The results of the runs of a stage.
 
     :ivar figures: of each group that is proven
     """
@@ -67,8 +67,8 @@ class Judged:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is
-    wanted, one that says so."""
+    """Return findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing
+    is wanted, one that says so."""
     wanted, expected = (
         intent.cluster.collectives,
         "collectives on each node, where the intent has rdma_cluster.collectives",
@@ -113,15 +113,15 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced",
             expected,
         ),
-        *(_pod(fabric, node, pods.get(node)) for node in facts.nodes),
+        *(_check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
-        *_without_leaf(fabric, facts, seen),
-        *_ended(seen),
-        _cleanup(seen),
+        *_report_without_leaf(fabric, facts, seen),
+        *_check_ended(seen),
+        _check_cleanup(seen),
     )
 
 
-def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> Judged:
+def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
     """Go the course of each collective by the runs that there are."""
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
@@ -135,13 +135,13 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             why,
             "Run the stage again.",
         )
-        return Judged((too_many,), ())
+        return JudgedRuns((too_many,), ())
     found: dict[TestKey, list[RanTest]] = {}
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
     findings: list[Finding] = []
     figures: list[GroupFigure] = []
-    for course in courses(wanted, fabric, facts, seen.pods):
+    for course in list_courses(wanted, fabric, facts, seen.pods):
         while True:
             tests = course.next()
             if not tests:
@@ -150,10 +150,10 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
         findings += [*course.findings, *course.end()]
         figures += course.figures.values()
-    return Judged(tuple(findings), tuple(figures))
+    return JudgedRuns(tuple(findings), tuple(figures))
 
 
-def figures_of(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
+def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
     """Return the figure of each group that is proven; none where nothing is wanted, or nothing ran over that fabric."""
     wanted, seen = intent.cluster.collectives, facts.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
@@ -162,15 +162,15 @@ def figures_of(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
     return judge_runs(wanted, fabric, facts, seen).figures
 
 
-def courses(
+def list_courses(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> tuple[Course, ...]:
     """Return the course of each collective that is wanted, before any of its tests; none where no pod can be used."""
     usable = [pod for pod in pods if not pod.error]
     if not usable:
         return ()
-    ground = ground_of(wanted, fabric, facts, usable)
-    leaves = leaves_of(fabric, facts, [pod.node for pod in usable])
+    ground = collect_hardware(wanted, fabric, facts, usable)
+    leaves = collect_leaves(fabric, facts, [pod.node for pod in usable])
     host_of = ground.hosts
     tunings = {
         host_of[node]: observed.value
@@ -190,19 +190,21 @@ def courses(
     return tuple(Course(name, wanted, ground, leaves, seen) for name in wanted.tests)
 
 
-def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> Ground:
+def collect_hardware(
+    wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
+) -> NodesHardware:
     """Return what the nodes have: their pods' HCAs, with the rates that stage bandwidth measured."""
-    rates = rates_of(fabric, facts.bandwidth)
+    rates = collect_rates(fabric, facts.bandwidth)
     hcas = {
         pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas}
         for pod in pods
     }
     rails = fabric.select.hcas_per_node
     each = max(1, wanted.gpus_per_node // rails)
-    return Ground({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
+    return NodesHardware({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
 
 
-def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
+def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
     """Return what each rail of each node sends in one direction, in Gb/s: its best pair, for a slow one may be so by
     its other end.
 
@@ -222,14 +224,14 @@ def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tupl
     return found
 
 
-def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> dict[str, tuple[str, ...]]:
+def collect_leaves(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Group nodes by their leaves. One whose leaf is not known on each rail is alone; where none is known, as on
     Ethernet, all of them are together."""
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    membership = by_leaf(resolve(fabric, known, subnets), facts.topologies)
+    membership = number_by_leaf(resolve(fabric, known, subnets), facts.topologies)
     found: dict[str, dict[int, str]] = {node: {} for node in nodes}
-    for place in places(membership, facts.topologies).values():
+    for place in collect_places(membership, facts.topologies).values():
         if place.node in found and place.leaf:
             found[place.node][place.rail] = place.leaf
     placed = {node: leaves for node, leaves in found.items() if len(leaves) >= fabric.select.hcas_per_node}
@@ -245,10 +247,10 @@ def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> dict
     return grouped
 
 
-def _without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+def _report_without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typing.Iterator[Finding]:
     """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such
     steps."""
-    leaves = leaves_of(fabric, facts, [pod.node for pod in seen.pods if not pod.error])
+    leaves = collect_leaves(fabric, facts, [pod.node for pod in seen.pods if not pod.error])
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         return
     expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
@@ -267,7 +269,7 @@ def _without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typin
             )
 
 
-def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
+def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
     subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
     expected = f"a pod with the GPUs of the node and an HCA of each of {rails} rails"
     if pod is None:
@@ -313,7 +315,7 @@ def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Find
     return ok("collectives.pod", subject, measured, expected)
 
 
-def _ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
+def _check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
         why = f"The stage ended before its last test: {seen.ended}."
         remedy = "Correct what it names first, or run fewer collectives at once (tests)."
@@ -322,7 +324,7 @@ def _ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
         )
 
 
-def _cleanup(seen: CollectivesFacts) -> Finding:
+def _check_cleanup(seen: CollectivesFacts) -> Finding:
     expected = "no pod of ours is left"
     if seen.remaining:
         why = f"These pods are still there, or may still run: {folded(seen.remaining, 16)}."

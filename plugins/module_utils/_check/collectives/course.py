@@ -17,13 +17,13 @@ from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, 
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
 from ..._model.nccl import NcclLog, NcclProcess
 from ..._model.text import folded
-from ..._schedule.collectives import Climb, Group, Kind, Leaves, Test
-from ..._schedule.halving import Named, Trial
+from ..._schedule.collectives import Climb, Kind, Leaves, Test, TestGroup
+from ..._schedule.halving import Named, RailTrial
 from ..job.channels import name_hcas
 from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
-from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
+from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
+from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
 from .proof import prove_run
 
 #: nodes of a group that its subject names
@@ -36,7 +36,7 @@ _RAILS = (
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """What a test proves.
+    """The verdict of one test.
 
     :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
     :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
@@ -44,7 +44,7 @@ class _Verdict:
 
     findings: tuple[Finding, ...]
     passes: typing.Optional[bool] = None
-    figure: typing.Optional[Figure] = None
+    figure: typing.Optional[CollectiveFigure] = None
     floor_gbs: typing.Optional[float] = None
 
 
@@ -72,7 +72,7 @@ class GroupFigure:
 
 def key_of(name: TestName, test: Test) -> TestKey:
     """Return by which a test is found among those that ran."""
-    return name, test.kind, test.nodes, test.rail if isinstance(test, Trial) else None
+    return name, test.kind, test.nodes, test.rail if isinstance(test, RailTrial) else None
 
 
 class Course:
@@ -83,7 +83,9 @@ class Course:
     :ivar figures: of each group that is proven, by its subject
     """
 
-    def __init__(self, name: TestName, wanted: Collectives, ground: Ground, leaves: Leaves, seen: Surroundings) -> None:
+    def __init__(
+        self, name: TestName, wanted: Collectives, ground: NodesHardware, leaves: Leaves, seen: Surroundings
+    ) -> None:
         """:param leaves: nodes by leaf
         :raises ValueError: a node of two leaves, or no rail
         """
@@ -92,7 +94,7 @@ class Course:
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
         #: what each node reached alone, and the slowest of them
-        self._alone: dict[str, Figure] = {}
+        self._alone: dict[str, CollectiveFigure] = {}
         self._inside: typing.Optional[NodeFigure] = None
         #: of each group, and of the inside of each node: that of a group that ran once more counts alone
         self._found: dict[str, tuple[Finding, ...]] = {}
@@ -115,7 +117,7 @@ class Course:
         """
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
         self._found.update(
-            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, Group)
+            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, TestGroup)
         )
         alone = {
             test.nodes[0]: item.figure
@@ -129,13 +131,15 @@ class Course:
         }
         self._climb.take(passes)
         for test, item in verdicts.items():
-            if isinstance(test, Group) and item.figure is not None:
+            if isinstance(test, TestGroup) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
-    def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> set[str]:
+    def _judge_inside(
+        self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
+    ) -> set[str]:
         """Judge nodes alone beside all that ran so far; return those that are slow."""
         if not figures:
             return set()
@@ -154,19 +158,21 @@ class Course:
         """Return those of the tests so far, in their order; those of a halving are told by what it names."""
         return tuple(item for found in self._found.values() for item in found)
 
-    def _slowest(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> NodeFigure:
+    def _slowest(
+        self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
+    ) -> NodeFigure:
         """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not
         run now."""
         node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
         return NodeFigure(
-            figures[node].bus_gbs, algorithm_of(figures[node], log.restore()) if log is not None else before
+            figures[node].bus_gbs, find_algorithm(figures[node], log.restore()) if log is not None else before
         )
 
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
-        rail = f" rail {test.rail}" if isinstance(test, Trial) else ""
+        rail = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{rail}"
 
     def _judge(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
@@ -216,7 +222,7 @@ class Course:
         if len(run.nodes) < 2:
             # what it must reach is told by the other nodes
             return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
-        algorithm = (algorithm_of(figure, log) if figure is not None else None) or "ring"
+        algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
@@ -239,11 +245,11 @@ class Course:
         test: Test,
         findings: tuple[Finding, ...],
         passes: typing.Optional[bool] = None,
-        figure: typing.Optional[Figure] = None,
+        figure: typing.Optional[CollectiveFigure] = None,
         floor_gbs: typing.Optional[float] = None,
     ) -> _Verdict:
         """Return the verdict of a test. What a halving tries is slow or silent by design, and told by what it names."""
-        return _Verdict(() if isinstance(test, Trial) else findings, passes, figure, floor_gbs)
+        return _Verdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
 
     def _learn(self, log: NcclLog) -> None:
         """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering
@@ -339,7 +345,7 @@ class Course:
                 "Run the stage again on an idle fabric.",
             )
 
-    def _together(self, group: Group) -> Finding:
+    def _together(self, group: TestGroup) -> Finding:
         subject = self.subject(group)
         if group.kind == "one node":
             why = (
@@ -391,7 +397,7 @@ def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 
-def learn_gpus(log: NcclLog, ground: Ground, gpus: int) -> dict[int, int]:
+def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]:
     """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its
     node.
 

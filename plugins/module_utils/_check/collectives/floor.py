@@ -48,7 +48,7 @@ _NAMES: dict[str, Algorithm] = {
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Who takes part.
+    """The nodes and ranks that take part.
 
     :ivar nodes: how many
     :ivar gpus: ranks of each node
@@ -65,7 +65,7 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFigure:
-    """What the same collective reached on one node alone, the slowest of those that take part.
+    """The figure of the same collective on one node alone, the slowest of those that take part.
 
     :ivar bus_gbs: bus bandwidth, in GB/s
     :ivar algorithm: None where the log does not say
@@ -77,7 +77,7 @@ class NodeFigure:
 
 @dataclasses.dataclass(frozen=True)
 class Floor:
-    """What is expected of a run.
+    """The bandwidth that is expected of a run.
 
     :ivar bound_gbs: what the formula gives, in GB/s: a run is not faster, as far as the algorithm is known
     :ivar floor_gbs: what is asked for, in GB/s
@@ -101,7 +101,7 @@ def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
     return _NAMES.get(written)
 
 
-def bus_factor(collective: str, ranks: int) -> float:
+def compute_bus_factor(collective: str, ranks: int) -> float:
     """Return bus bandwidth by algorithm bandwidth, as nccl-tests counts it.
 
     Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, and ``GetBw`` of src/all_reduce.cu, all_gather.cu, reduce_scatter.cu,
@@ -116,7 +116,7 @@ def bus_factor(collective: str, ranks: int) -> float:
     return (ranks - 1) / ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 1.0
 
 
-def node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
+def compute_node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
     """Return what a node sends over all of its rails, in GB/s: its rails times the slowest of them, for NCCL gives each
     the same part.
 
@@ -128,7 +128,7 @@ def node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
     return len(rails_gbps) * min(rails_gbps) / 8
 
 
-def sent_by_tree(nodes: int) -> float:
+def compute_sent_by_tree(nodes: int) -> float:
     """Return what the busiest node sends in an all_reduce over NCCL's two binary trees, by the size of the message.
 
     Each tree carries one half up and down. Of two nodes each is root of one tree and leaf of the other: S/2 down and
@@ -139,7 +139,9 @@ def sent_by_tree(nodes: int) -> float:
     return {2: 1.0, 3: 1.5}.get(nodes, 2.0)
 
 
-def network_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float) -> typing.Optional[float]:
+def compute_network_bound_gbs(
+    collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float
+) -> typing.Optional[float]:
     """Return the bus bandwidth that the network allows, in GB/s; None where no formula is known, or nothing goes over
     the network.
 
@@ -173,11 +175,15 @@ def network_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, rate_
     if collective != "all_reduce":
         return None
     return (
-        rate_gbs * bus_factor("all_reduce", ranks) / (1.0 if algorithm == "in_network" else sent_by_tree(shape.nodes))
+        rate_gbs
+        * compute_bus_factor("all_reduce", ranks)
+        / (1.0 if algorithm == "in_network" else compute_sent_by_tree(shape.nodes))
     )
 
 
-def node_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, node: NodeFigure) -> typing.Optional[float]:
+def compute_node_bound_gbs(
+    collective: str, algorithm: Algorithm, shape: Shape, node: NodeFigure
+) -> typing.Optional[float]:
     """Return the bus bandwidth that the inside of a node allows, in GB/s; None where its figure says nothing of this
     algorithm.
 
@@ -190,7 +196,7 @@ def node_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, node: No
         and shape.gpus > 1
         and node.algorithm != "ring"
     ):
-        return node.bus_gbs * bus_factor(collective, shape.ranks) / bus_factor(collective, shape.gpus)
+        return node.bus_gbs * compute_bus_factor(collective, shape.ranks) / compute_bus_factor(collective, shape.gpus)
     return node.bus_gbs if algorithm == node.algorithm == "ring" else None
 
 
@@ -219,7 +225,7 @@ def expect(
     share = SHARES.get((library, collective), SHARE) if share is None else share
     if not 0 < share <= 1:
         raise ValueError(f"{share:g} is no share of a bound")
-    rate = node_rate_gbs(rails_gbps)
+    rate = compute_node_rate_gbs(rails_gbps)
     if collective == "sendrecv" and shape.nodes > 1:
         rail = rate / len(rails_gbps)
         return Floor(rail, share * rail, rail, f"{share:g} x one rail of {spell_gbs(rail)}")
@@ -250,6 +256,6 @@ def spell_gbs(value: float) -> str:
 def _bound(
     collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float, node: typing.Optional[NodeFigure]
 ) -> typing.Optional[float]:
-    network = network_bound_gbs(collective, algorithm, shape, rate_gbs)
-    inside = node_bound_gbs(collective, algorithm, shape, node) if node else None
+    network = compute_network_bound_gbs(collective, algorithm, shape, rate_gbs)
+    inside = compute_node_bound_gbs(collective, algorithm, shape, node) if node else None
     return network if network is None or inside is None else min(network, inside)

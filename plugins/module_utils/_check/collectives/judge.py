@@ -15,7 +15,7 @@ from ..._model.nccl import NcclChoice, NcclLog
 from ..._model.nccl_tests import NcclTestRow, NcclTests
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings, find_causes
-from .floor import LEAST_BYTES, Algorithm, Floor, bus_factor, name_algorithm, spell_gbs
+from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
 from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
@@ -39,7 +39,7 @@ _OF_A_RANK = ("all_gather", "reduce_scatter")
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
+class CollectiveFigure:
     """The figure of a run that is held against the floor: of the fastest large message.
 
     :ivar bus_gbs: the mean of both places, in GB/s
@@ -53,25 +53,31 @@ class Figure:
     sizes: tuple[tuple[int, float], ...] = ()
 
 
-def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES) -> typing.Optional[Figure]:
+def pick_figure(
+    log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES
+) -> typing.Optional[CollectiveFigure]:
     """Return the figure of a proven run; None where no message is large enough, or nothing counts.
 
     :param log: that the run was proven by
     """
-    sizes = tuple((row.size_bytes, _mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
+    sizes = tuple((row.size_bytes, _compute_mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
     large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
     size_bytes, bus_gbs = max(large, key=lambda item: item[1])
-    return Figure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
+    return CollectiveFigure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
-def _mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
+def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
     """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much
     that is."""
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
-    factor = bus_factor(run.collective, ranks) if ranks and run.collective in _FUNCTIONS and not run.cpu_time else None
+    factor = (
+        compute_bus_factor(run.collective, ranks)
+        if ranks and run.collective in _FUNCTIONS and not run.cpu_time
+        else None
+    )
     found = [
         row.size_bytes / figure.time_us / 1000 * factor
         if factor is not None and figure.algorithm_gbs < _COARSE and figure.time_us > 0
@@ -105,7 +111,7 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
     return found.pop() if len(found) == 1 else None
 
 
-def algorithm_of(figure: Figure, log: NcclLog) -> typing.Optional[Algorithm]:
+def find_algorithm(figure: CollectiveFigure, log: NcclLog) -> typing.Optional[Algorithm]:
     """Return the algorithm of a figure; None where the log does not say it."""
     nodes = max(map(count_nodes, log.communicators), default=0)
     return name_algorithm(figure.choice.algorithm, nodes) if figure.choice else None
@@ -185,7 +191,7 @@ def judge_figure(
 
 
 def judge_inside(
-    figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None
+    figures: typing.Mapping[str, CollectiveFigure], wanted: typing.Optional[ExpectedBusbw] = None
 ) -> tuple[Finding, ...]:
     """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage
     that would measure them.

@@ -16,8 +16,9 @@ import typing
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.nccl_tests import NcclTestRow, NcclTests
-from ..job.channels import judge_log, name_hcas, spell_numbers, way
+from ..job.channels import judge_log, name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.ranks import describe_route, spell_numbers
 
 #: tests that use connections of send and receive alone, of which a log does not say how many there must be
 POINT_TO_POINT = ("alltoall", "alltoallv", "gather", "hypercube", "scatter", "sendrecv")
@@ -44,8 +45,8 @@ _EVERY = "each channel by NVLink or PCIe inside of a node, and by RDMA between n
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What a run must show.
+class RequiredProof:
+    """The properties that a run must show.
 
     :ivar nodes: that take part in each communicator
     :ivar hcas: by host as NCCL writes it the RDMA devices that are on the fabric, each with its rail; None where the
@@ -93,7 +94,7 @@ class ChannelVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What a log proves of a run.
+    """The proof that a log gives of a run.
 
     :ivar channels: a verdict on each channel of each rank
     :ivar findings: on the run, its log, its ranks and its hosts
@@ -111,25 +112,25 @@ class Proof:
         return UNKNOWN if UNKNOWN in seen or not self.channels else PASS
 
 
-def prove_run(log: NcclLog, run: NcclTests, wanted: Wanted) -> Proof:
+def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     """Return what the log proves of a run of nccl-tests, and by name what it does not."""
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
     verdicts = tuple(
         verdict for communicator in own.communicators for verdict in _judge_channels(communicator, own, wanted)
     )
-    findings = [_figures(test, run, own), _groups(test, run, own, wanted)]
-    findings += [_silent(host, pid) for host, pid in silent]
-    findings += _of_log(own, run, wanted)
+    findings = [_check_figures(test, run, own), _make_groups(test, run, own, wanted)]
+    findings += [_report_silent(host, pid) for host, pid in silent]
+    findings += _check_log(own, run, wanted)
     if run.collective in POINT_TO_POINT:
-        findings.append(_point_to_point(test))
+        findings.append(_check_point_to_point(test))
     elif own.communicators and not verdicts:
-        findings.append(_alone(test))
-    findings += [_nodes(communicator, wanted) for communicator in own.communicators]
+        findings.append(_report_alone(test))
+    findings += [_check_nodes(communicator, wanted) for communicator in own.communicators]
     findings += _of_verdicts(verdicts)
     if wanted.nodes > 1:
-        findings += [finding for communicator in own.communicators for finding in _leaving(communicator)]
-        findings += _rails(own, wanted)
+        findings += [finding for communicator in own.communicators for finding in _report_leaving(communicator)]
+        findings += _find_rails(own, wanted)
     return Proof(verdicts, tuple(findings))
 
 
@@ -138,7 +139,7 @@ def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
     return run.rows if proof.status == PASS else ()
 
 
-def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
+def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     """Judge whether the figures are those of a whole run, and its values right."""
     expected = "a whole run, and no wrong value"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
@@ -198,7 +199,7 @@ def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong", expected)
 
 
-def _groups(test: str, run: NcclTests, log: NcclLog, wanted: Wanted) -> Finding:
+def _make_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
     """Whose figure is it, and is the log about all groups? A test cuts off a long list of its ranks, so that of a group
     none may be in it."""
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
@@ -227,7 +228,7 @@ def _groups(test: str, run: NcclTests, log: NcclLog, wanted: Wanted) -> Finding:
     return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
 
 
-def _silent(host: str, pid: int) -> Finding:
+def _report_silent(host: str, pid: int) -> Finding:
     why = (
         "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, or failed before it"
         " had one."
@@ -237,8 +238,8 @@ def _silent(host: str, pid: int) -> Finding:
     )
 
 
-def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> list[Finding]:
-    """What stage training says of the same log, without what passes and what only warns."""
+def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Finding]:
+    """Return the failed findings of stage training on the same log, without passes and warnings."""
     # each group has its own number of ranks, and the log itself may say what it is
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
     if run.collective in POINT_TO_POINT:
@@ -250,7 +251,7 @@ def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> list[Finding]:
     return [dataclasses.replace(item, check=_CHECKS[item.check]) for item in found]
 
 
-def _point_to_point(test: str) -> Finding:
+def _check_point_to_point(test: str) -> Finding:
     why = (
         "It sends over connections of send and receive, which NCCL makes at their first use. The log does not say how"
         " many there must be, so that it can't be told whether all of them are in it."
@@ -261,7 +262,7 @@ def _point_to_point(test: str) -> Finding:
     return Finding("collectives.channels", test, UNKNOWN, "point to point", "each channel in the log", why, remedy)
 
 
-def _alone(test: str) -> Finding:
+def _report_alone(test: str) -> Finding:
     why = "Each rank is alone in its communicator, so that nothing was sent."
     return Finding(
         "collectives.channels",
@@ -274,7 +275,7 @@ def _alone(test: str) -> Finding:
     )
 
 
-def _nodes(communicator: NcclCommunicator, wanted: Wanted) -> Finding:
+def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Finding:
     subject, nodes, expected = f"communicator {communicator.name}", count_nodes(communicator), f"{wanted.nodes} nodes"
     if nodes == wanted.nodes:
         return ok("collectives.nodes", subject, f"{nodes} nodes", expected)
@@ -297,7 +298,9 @@ def count_nodes(communicator: NcclCommunicator) -> int:
     return max([rank.nodes or 0 for rank in communicator.ranks] + [len({rank.host for rank in communicator.ranks})])
 
 
-def _judge_channels(communicator: NcclCommunicator, log: NcclLog, wanted: Wanted) -> typing.Iterator[ChannelVerdict]:
+def _judge_channels(
+    communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof
+) -> typing.Iterator[ChannelVerdict]:
     processes = {(process.host, process.pid): process for process in log.processes}
     for rank in communicator.ranks if communicator.size != 1 else ():
         process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
@@ -317,7 +320,7 @@ def _judge_channels(communicator: NcclCommunicator, log: NcclLog, wanted: Wanted
                 rank.rank,
                 channel,
                 status,
-                tuple(dict.fromkeys(map(way, routes))),
+                tuple(dict.fromkeys(map(describe_route, routes))),
                 why,
                 remedy,
             )
@@ -329,9 +332,9 @@ _PROVEN: _Verdict = (PASS, "", "")
 
 
 def _channel(
-    channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: Wanted
+    channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof
 ) -> _Verdict:
-    """What failed goes before what is not known."""
+    """Judge the channels: a failure goes before an unknown value."""
     verdicts = [_route(route, rank, process, wanted) for route in routes]
     for verdict in verdicts:
         if verdict[0] == FAIL:
@@ -346,7 +349,7 @@ def _channel(
     return _PROVEN
 
 
-def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
+def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
     if route.transport == "SHM" and not wanted.shared_memory:
         why = "it goes through the host's memory (SHM), neither by NVLink nor over the network"
         return (
@@ -382,9 +385,9 @@ def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wante
     return _hca(route, rank, process, wanted)
 
 
-def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
-    """Where it goes through the GPU of another rank (PXN), the HCA is of the same node all the same, whose processes
-    number them alike."""
+def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
+    """Find the HCA of a channel. Where it goes through the GPU of another rank (PXN), the HCA is of the same node all
+    the same, whose processes number them alike."""
     allowed = wanted.hcas.get(rank.host)
     if allowed is None:
         return (
@@ -392,7 +395,7 @@ def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted)
             f"it is not known which HCAs of {rank.host} are on the fabric",
             "Run it in pods whose annotations can be read.",
         )
-    names = _names(route, process)
+    names = _list_names(route, process)
     if not names:
         why = (
             "the log does not say which HCA network device"
@@ -409,7 +412,7 @@ def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted)
     return _PROVEN
 
 
-def _names(route: NcclRoute, process: NcclProcess) -> list[str]:
+def _list_names(route: NcclRoute, process: NcclProcess) -> list[str]:
     """Name the HCAs of a route; none where the log does not say."""
     for device in process.devices:
         if device.index == route.device:
@@ -450,7 +453,7 @@ def _of_verdicts(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[F
         )
 
 
-def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
+def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
     """Name the channels that do not leave each node over the network."""
     nodes, hosts = count_nodes(communicator), {rank.host for rank in communicator.ranks}
     if nodes < 2:
@@ -483,7 +486,7 @@ def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
         )
 
 
-def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
+def _find_rails(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
     """Name the rails of the run that a host does not use."""
     processes = {(process.host, process.pid): process for process in log.processes}
     used: dict[str, dict[str, None]] = {}
@@ -492,7 +495,7 @@ def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
             process = processes.get((rank.host, rank.pid))
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             used.setdefault(rank.host, {}).update(
-                dict.fromkeys(name for route in over if process for name in _names(route, process))
+                dict.fromkeys(name for route in over if process for name in _list_names(route, process))
             )
     expected = f"rail {spell_numbers(wanted.rails)} of each host"
     for host, names in used.items():

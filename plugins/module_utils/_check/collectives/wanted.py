@@ -37,7 +37,7 @@ class Mistake:
 
 def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> tuple[Mistake, ...]:
     """Return what can't be meant, key by key; nothing of keys that could not be read."""
-    return (*run_rule(_of_fabric, wanted, fabrics), *run_rules((_of_run, _of_floors), wanted))
+    return (*run_rule(_check_fabric, wanted, fabrics), *run_rules((_check_run, _check_floors), wanted))
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
@@ -46,7 +46,7 @@ def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing
     return found[0] if len(found) == 1 else None
 
 
-def _of_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Mistake]:
+def _check_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Mistake]:
     names = [fabric.name for fabric in fabrics if carries_rdma(fabric)]
     fabric = pick_fabric(wanted, fabrics)
     if fabric is None:
@@ -77,7 +77,7 @@ def _of_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.
         )
 
 
-def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
+def _check_run(wanted: Collectives) -> typing.Iterator[Mistake]:
     for key, value in (("image", wanted.image), ("cpu", wanted.cpu), ("memory", wanted.memory)):
         if not value.strip():
             yield Mistake(key, "empty", "a value", "Each node gets a pod of it.", f"Give {key}.")
@@ -105,7 +105,7 @@ def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
         )
 
 
-def _of_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
+def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
     # not a number compares with nothing
     if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
         why = "Above 1 no run could reach it; with less than half of the links' rate a broken cluster would pass."

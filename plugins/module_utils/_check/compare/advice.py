@@ -9,12 +9,12 @@ import dataclasses
 import typing
 
 from ..._model.comparison import RDMA, Kind, Measure
-from .scaling import CLOSE, Row, figure_of
+from .scaling import CLOSE, ScalingRow, figure_of
 
 #: with a NIC of the pod's own, by TCP
 _TCP: tuple[Kind, ...] = ("sriov", "macvlan")
 
-Rows = typing.Sequence[Row]
+Rows = typing.Sequence[ScalingRow]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Advice:
 
 
 def advise(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
-    """All that the figures of a measure trigger, in the order of the rules."""
+    """Return all that the figures of a measure trigger, in the order of the rules."""
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
 
@@ -49,7 +49,7 @@ def _pod_network(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares;"
             " in a collective, one late packet idles every GPU.",
             _beside(measure, slow, [row for row in rows if row.of_best == 1.0]),
-            _networks(slow),
+            _list_networks(slow),
         )
 
 
@@ -59,15 +59,15 @@ def _negative(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
         single = "" if measure.single_node is None else f"; one node: {measure.single_node:.4g} {measure.unit}"
         yield Advice(
             "negative scaling",
-            f"Add no node to this job on {_and(_networks(slow))}: fewer nodes are faster there.",
+            f"Add no node to this job on {_and(_list_networks(slow))}: fewer nodes are faster there.",
             "The nodes wait for each other longer than they compute.",
             f"{_said(measure, slow)}{single}",
-            _networks(slow),
+            _list_networks(slow),
         )
 
 
 def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
-    """A vNIC against what it could be: linear, and what virtual functions reach."""
+    """Compare a vNIC with what it could be: linear, and what virtual functions reach."""
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
         row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)
@@ -85,7 +85,7 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function"
             " is the NIC itself.",
             _beside(measure, held_back, functions),
-            _networks(held_back),
+            _list_networks(held_back),
         )
     elif slow:
         yield Advice(
@@ -93,7 +93,7 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back.",
             f"It reaches less than {100 * measure.enough:g} % of linear.",
             _said(measure, slow),
-            _networks(slow),
+            _list_networks(slow),
         )
     elif mine and (functions or all(row.efficiency is not None for row in mine)):
         yield Advice(
@@ -144,7 +144,7 @@ def _beside(measure: Measure, rows: Rows, others: Rows) -> str:
     return f"{_said(measure, rows)} beside {_said(measure, others)}" if others else _said(measure, rows)
 
 
-def _networks(rows: Rows) -> tuple[str, ...]:
+def _list_networks(rows: Rows) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.network for row in rows))
 
 

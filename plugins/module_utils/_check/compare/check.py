@@ -17,15 +17,15 @@ from ..._model.bandwidth import BandwidthFacts
 from ..._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import kind_of
+from ..._model.profiles import find_kind
 from ..._model.rules import run_rule, run_rules
 from .advice import Advice, advise
-from .scaling import CLOSE, Row, figure_of, is_usable, rows
+from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
     """
@@ -38,12 +38,12 @@ class Compared:
     """One measure, worked out: what the check judges and the report shows."""
 
     measure: Measure
-    rows: tuple[Row, ...]
+    rows: tuple[ScalingRow, ...]
     advice: tuple[Advice, ...]
 
 
-def bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
-    """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
+def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
+    """Return the middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
     own."""
     found: dict[str, list[float]] = {}
     over = {pair.fabric: pair.transport for pair in seen.pairs}
@@ -59,26 +59,26 @@ def bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
 
 def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
     """Each measure with its rows and the advice that they trigger; what stage bandwidth measured comes first."""
-    kinds = {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
+    kinds = {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
     result = []
     for measure in (*_measured(intent, facts), *intent.cluster.measures):
-        worked_out = rows(measure, kinds)
+        worked_out = list_rows(measure, kinds)
         result.append(Compared(measure, worked_out, advise(measure, worked_out)))
     return tuple(result)
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice, and
-    for each advice."""
-    findings = [_bandwidth(fabric, facts) for fabric in intent.fabrics]
+    """Return findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice,
+    and for each advice."""
+    findings = [_check_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
-    ours = {fabric.name for fabric in intent.fabrics if kind_of(fabric) != "pod_network"}
+    ours = {fabric.name for fabric in intent.fabrics if find_kind(fabric) != "pod_network"}
     for item in compared(intent, facts):
         if item.measure in intent.cluster.measures:
-            findings += [_figures(fabric, item) for fabric in intent.fabrics]
-            findings += _scaling(item, ours)
-        findings.append(_choice(item, ours))
-        findings += [_advice(item.measure, advice, ours) for advice in item.advice]
+            findings += [_check_figures(fabric, item) for fabric in intent.fabrics]
+            findings += _check_scaling(item, ours)
+        findings.append(_check_choice(item, ours))
+        findings += [_check_advice(item.measure, advice, ours) for advice in item.advice]
     return tuple(findings)
 
 
@@ -98,7 +98,7 @@ def _measured(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
             yield Measure(name, "Gb/s", figures, per_node=True)
 
 
-def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
+def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     expected = "a bandwidth between its pods"
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
@@ -117,7 +117,7 @@ def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     return Finding("compare.figures", fabric.name, UNKNOWN, "no figure", expected, why, remedy)
 
 
-def _figures(fabric: Fabric, item: Compared) -> Finding:
+def _check_figures(fabric: Fabric, item: Compared) -> Finding:
     """The same measure belongs on each network of the intent, or the best one may be the one that is missing."""
     subject, expected = f"{fabric.name}: {item.measure.name}", "a figure of this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
@@ -128,7 +128,7 @@ def _figures(fabric: Fabric, item: Compared) -> Finding:
     return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)
 
 
-def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
+def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
     measure = item.measure
     if measure.per_node:
         return
@@ -166,11 +166,11 @@ def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[F
             yield ok("compare.scaling", subject, measured, expected)
 
 
-def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a
-    figure of."""
+def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
+    """Recommend a network for jobs: the fastest at the largest number of nodes that two of them at least have a figure
+    of."""
     measure, expected = item.measure, "a network of the intent is the fastest"
-    groups: dict[int, list[Row]] = {}
+    groups: dict[int, list[ScalingRow]] = {}
     for row in item.rows:
         groups.setdefault(row.nodes, []).append(row)
     if not groups:
@@ -203,7 +203,7 @@ def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     return Finding("compare.choice", measure.name, WARN, said, expected, why, remedy)
 
 
-def _advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str]) -> Finding:
+def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str]) -> Finding:
     subject = f"{measure.name}: {advice.rule}"
     if ours.isdisjoint(advice.against):
         return Finding("compare.advice", subject, PASS, advice.figures, advice.text, advice.reason)
@@ -226,7 +226,7 @@ def _nodes(number: int) -> str:
 Mistake = tuple[str, str, str]
 
 
-def mistakes(intent: Intent) -> typing.Iterator[Mistake]:
+def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
     kinds = next(iter(run_rule(_kinds, intent)), None)
     seen: set[str] = set()
@@ -239,7 +239,7 @@ def mistakes(intent: Intent) -> typing.Iterator[Mistake]:
 
 def _kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
     """One mapping; none where a fabric could not be read."""
-    yield {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
+    yield {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
 
 
 def _same_measure(measure: Measure, path: str, seen: set[str]) -> typing.Iterator[Mistake]:

@@ -14,7 +14,7 @@ CLOSE = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class ScalingRow:
     """A figure and what it means.
 
     :ivar speed_up: how often as fast as one node; None without the figure of one node
@@ -34,11 +34,11 @@ class Row:
 
 
 def is_usable(value: float) -> bool:
-    """Whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
+    """Return whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
     return 1e-12 < value < 1e12
 
 
-def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
+def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[ScalingRow, ...]:
     """One for each usable figure, in its order.
 
     :param kinds: of the networks that are fabrics of the intent
@@ -67,7 +67,7 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
             else [nodes for nodes, other in reached[figure.network].items() if nodes < figure.nodes and other > speed]
         )
         result.append(
-            Row(
+            ScalingRow(
                 network=figure.network,
                 kind=figure.kind or kinds[figure.network],
                 nodes=figure.nodes,
@@ -81,6 +81,6 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
     return tuple(result)
 
 
-def figure_of(measure: Measure, row: Row) -> str:
-    """The figure with its unit; the number of nodes where it is not that of a pair."""
+def figure_of(measure: Measure, row: ScalingRow) -> str:
+    """Return the figure with its unit; the number of nodes where it is not that of a pair."""
     return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"

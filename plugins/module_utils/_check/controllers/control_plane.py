@@ -26,16 +26,16 @@ MICROK8S = "node.kubernetes.io/microk8s-controlplane"
 
 
 def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> bool:
-    """Whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static pod,
-    proves nothing.
+    """Return whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static
+    pod, proves nothing.
 
     :param nodes: of the cluster: where one of them has a label of ``LABELS``, MicroK8s' does not count
     """
     return _has_role(node) or (MICROK8S in node.labels and not any(map(_has_role, nodes)))
 
 
-def control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
-    """All such nodes."""
+def list_control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
+    """Return all such nodes."""
     return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
 
 
@@ -43,14 +43,14 @@ def _has_role(node: ClusterNode) -> bool:
     return any(label in node.labels for label in LABELS)
 
 
-def keeps(
+def explain_why_kept(
     node: ClusterNode,
     nodes: typing.Sequence[ClusterNode],
     members: typing.Sequence[EtcdMember],
     unread: str,
     awaited: typing.Container[str] = (),
 ) -> str:
-    """Why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
+    """Return why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
 
     Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them
     has a member of etcd that is Ready; where nodes have the role etcd, each of those. A member on any other node does
@@ -61,7 +61,7 @@ def keeps(
     """
     if not is_control_plane(node, nodes):
         return ""
-    control = control_plane(nodes)
+    control = list_control_plane(nodes)
     others = [other for other in control if other.name != node.name and other.name not in awaited]
     down = [other.name for other in others if not other.ready or other.unschedulable]
     if down:
@@ -98,12 +98,12 @@ def keeps(
     return ""
 
 
-def shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
-    """What a reset means for a cluster that has no control-plane node to spare, in words.
+def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
+    """Describe the effect of a reset on a cluster that has no control-plane node to spare.
 
     :param going: names of the nodes that are reset
     """
-    control = [node.name for node in control_plane(nodes)]
+    control = [node.name for node in list_control_plane(nodes)]
     mine = [name for name in going if name in control]
     if not mine:
         return ()

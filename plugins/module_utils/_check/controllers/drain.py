@@ -16,7 +16,7 @@ _NAMED = 5
 
 
 def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
-    """Why a node with these pods is not drained, in words, each with what to do; empty when nothing stops it.
+    """Return why a node with these pods is not drained, in words, each with what to do; empty when nothing stops it.
 
     A pod without a controller, and one with emptyDir data. Ended pods stop nothing, and neither do pods of DaemonSets
     and static pods, which stay, nor the pods of a run of the collection. [k8s.io/kubectl pkg/drain/filters.go

@@ -12,15 +12,15 @@ from ..._model.control_plane import EtcdMember, HealthCheck
 from ..._model.disruption import MachinePool, PoolPlan
 from ..._model.intent import ClusterIntent
 from ..._model.kubernetes import ClusterNode
-from .control_plane import is_control_plane, keeps
-from .health_checks import HOW, remediates, watching
+from .control_plane import explain_why_kept, is_control_plane
+from .health_checks import HOW, list_watching, remediates
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
 
 
 @dataclasses.dataclass(frozen=True)
-class Stand:
+class GateInputs:
     """The cluster, as far as it decides that.
 
     :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
@@ -35,7 +35,7 @@ class Stand:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """How many nodes may be away at the same time.
+    """The number of nodes that may be away at the same time.
 
     :ivar most: with those that are away already
     :ivar limit: where that is from, in words
@@ -48,12 +48,12 @@ class Room:
 
     @property
     def left(self) -> int:
-        """How many more may go."""
+        """Return how many more may go."""
         return self.most - len(self.away)
 
     @property
     def refusal(self) -> str:
-        """Why none may go; empty where one may."""
+        """Return why none may go; empty where one may."""
         if self.left > 0:
             return ""
         who = ", ".join(self.away[:5])
@@ -63,8 +63,10 @@ class Room:
         )
 
 
-def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]) -> Room:
-    """How many nodes may be away, and which are.
+def find_room(
+    stand: GateInputs, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]
+) -> Room:
+    """Return how many nodes may be away, and which ones are.
 
     :param going: names of those that go, which do not count as away
     """
@@ -76,38 +78,39 @@ def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], 
     )
     away = (
         node.name
-        for node in counted(stand.nodes, inventory, intent)
+        for node in list_counted_nodes(stand.nodes, inventory, intent)
         if node.name not in going and (not node.ready or node.unschedulable)
     )
     return Room(most, limit, tuple(away))
 
 
-def counted(
+def list_counted_nodes(
     nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
 ) -> tuple[ClusterNode, ...]:
-    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node
-    selector takes beside them."""
+    """Return the nodes of which max_unavailable says how many may be away: those of the inventory, and those that the
+    node selector takes beside them."""
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
     )
 
 
 def stays(
-    node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
+    node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
-    """Why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check would
-    remediate it.
+    """Return why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check
+    would remediate it.
 
     :param may_pause: whether health checks are paused for it
     :param awaited: nodes that are away by this roll, and come back before its turn
     :param how: what to do about a health check
     """
-    kept = keeps(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
+    kept = explain_why_kept(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
     return (*([kept] if kept else []), *remediates(node, stand.health_checks, stand.unread, may_pause, how))
 
 
-def too_many(pool: MachinePool, control: bool) -> str:
-    """Why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same time.
+def explain_too_many(pool: MachinePool, control: bool) -> str:
+    """Return why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same
+    time.
 
     :param control: whether it has a control-plane node; one that is called so has
     """
@@ -123,12 +126,12 @@ def too_many(pool: MachinePool, control: bool) -> str:
 def closed(
     rolls: typing.Sequence[PoolPlan],
     drained: typing.Container[str],
-    stand: Stand,
+    stand: GateInputs,
     machine_pools: typing.Iterable[MachinePool],
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[str, ...]:
-    """Why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
+    """Return why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
 
     :param rolls: turns that an operator gives to nodes. The machine config operator's are reboots, before which health
         checks may be paused
@@ -136,14 +139,14 @@ def closed(
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
-    found = [room(stand, intent, inventory, going).refusal] if going else []
+    found = [find_room(stand, intent, inventory, going).refusal] if going else []
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
         mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
         control[roll.machines] += [_label(roll)] if mine else []
         if roll.machines and roll.name in pools:
-            found.append(too_many(pools[roll.name], mine))
+            found.append(explain_too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
             found.append(
                 f"{_label(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
@@ -170,10 +173,10 @@ def closed(
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
-    """The health checks that are paused while MachineConfigPools roll."""
+def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
+    """Return the health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
-    watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
+    watchers = [list_watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))
 
 

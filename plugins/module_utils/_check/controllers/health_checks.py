@@ -22,8 +22,8 @@ BY_GROUP: dict[str, tuple[str, str]] = {
 
 
 def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Machine]]) -> HealthCheck:
-    """A MachineHealthCheck with the nodes of the Machines that it selects; all nodes where a Machine does not say which
-    node is its own.
+    """Return a MachineHealthCheck with the nodes of the Machines that it selects; all nodes where a Machine does not
+    say which node is its own.
 
     :param machines: of all namespaces; None where they could not be read
     """
@@ -42,14 +42,14 @@ def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Ma
 
 
 def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthCheck:
-    """A NodeHealthCheck with the nodes that it selects."""
+    """Return a NodeHealthCheck with the nodes that it selects."""
     return dataclasses.replace(
         check, nodes=tuple(one.name for one in nodes if check.selector is None or matches(check.selector, one.labels))
     )
 
 
-def watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
-    """Those that would act on a node, or may: not those that somebody else has paused."""
+def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
+    """Return those that would act on a node, or may: not those that somebody else has paused."""
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
 
@@ -60,7 +60,7 @@ def remediates(
     allowed: bool,
     how: str = HOW,
 ) -> tuple[str, ...]:
-    """Why a node is not reset, in words, each with what to do.
+    """Return why a node is not reset, in words, each with what to do.
 
     :param unread: kinds of health checks that could not be read, and why
     :param allowed: whether they may be paused
@@ -75,7 +75,7 @@ def remediates(
                 " the kubeconfig the right to list it."
             ),
         )
-    found = watching(node, checks) if not allowed else ()
+    found = list_watching(node, checks) if not allowed else ()
     if not found:
         return ()
     names = ", ".join(map(str, found[:3]))

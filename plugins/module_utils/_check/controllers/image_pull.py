@@ -32,7 +32,7 @@ Kind = typing.Literal[
 
 
 class Keys(typing.NamedTuple):
-    """How the reader changes a pod.
+    """The keys by which a user changes the image of a pod.
 
     :ivar image: what names its image; ``policy`` and ``secrets`` likewise, of how it is pulled
     :ivar namespace: of the pod
@@ -84,7 +84,7 @@ _MIRRORS = "(Mirrors also failed: "
 
 
 def of_pods(namespace: str, name: str) -> Keys:
-    """Those of a pod of a fabric."""
+    """Return those of a pod of a fabric."""
     return Keys(
         "pods.image",
         "pods.image_pull_policy",
@@ -95,19 +95,19 @@ def of_pods(namespace: str, name: str) -> Keys:
 
 
 def concerns(words: str) -> bool:
-    """Whether words on a pod say that its image cannot be pulled."""
+    """Return whether words on a pod say that its image cannot be pulled."""
     return any(reason in words for reason in IMAGE_REASONS)
 
 
 def names_cause(message: str) -> bool:
-    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the
-    cause."""
+    """Return whether an event of the kubelet does more than name the state, which it repeats after the event that has
+    the cause."""
     return bool(message) and not message.startswith(("Error: ", "Back-off "))
 
 
-def kind_of(words: str) -> Kind:
-    """What the words name. Where mirrors failed and then the source, that is what failed at the mirrors: a disconnected
-    site has no other way."""
+def find_kind(words: str) -> Kind:
+    """Return the kind of failure that the words name. Where mirrors failed and then the source, that is what failed at
+    the mirrors: a disconnected site has no other way."""
     _before, mirrored, rest = words.partition(_MIRRORS)
     mirrors, _end, _source = rest.partition("]): ")
     return next(
@@ -126,9 +126,9 @@ def explain(words: str, keys: Keys) -> tuple[str, str]:
 
     :param words: of the kubelet
     """
-    kind = kind_of(words)
+    kind = find_kind(words)
     cause = f"{_CAUSES[kind]} This is what its mirrors answered." if _MIRRORS in words else _CAUSES[kind]
-    return cause, _remedies(keys)[kind]
+    return cause, _collect_remedies(keys)[kind]
 
 
 _CAUSES: typing.Mapping[Kind, str] = {
@@ -151,7 +151,7 @@ _CAUSES: typing.Mapping[Kind, str] = {
 }
 
 
-def _remedies(keys: Keys) -> typing.Mapping[Kind, str]:
+def _collect_remedies(keys: Keys) -> typing.Mapping[Kind, str]:
     space = keys.namespace
     secret = (
         f"kubectl create secret docker-registry NAME -n {space} --docker-server=REGISTRY --docker-username=USER"

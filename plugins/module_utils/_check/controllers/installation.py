@@ -14,9 +14,9 @@ from ..._model.operators import (
     NFD,
     NFD_LABELS,
     TRAINER,
-    Chart,
     Needed,
     Operator,
+    OperatorChart,
     OperatorsSeen,
 )
 from ..._model.stack import Controller
@@ -33,8 +33,8 @@ _GROUPS = {
 }
 
 
-def how_to_install(operator: Operator, olm: bool = False) -> str:
-    """The next step of who lacks it.
+def describe_installation_step(operator: Operator, olm: bool = False) -> str:
+    """Return the next step of who lacks it.
 
     :param olm: operators are installed by OLM in this cluster
     """
@@ -49,7 +49,7 @@ def how_to_install(operator: Operator, olm: bool = False) -> str:
     return operator.by_hand
 
 
-def helm_install(chart: Chart) -> str:
+def helm_install(chart: OperatorChart) -> str:
     repository = f" --repo {chart.repository}" if chart.repository else ""
     return (
         f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release}"
@@ -57,16 +57,16 @@ def helm_install(chart: Chart) -> str:
     )
 
 
-def half_installed(namespace: str) -> str:
-    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then
-    refuses to go on, or leaves it so."""
+def describe_half_installed(namespace: str) -> str:
+    """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
+    Helm then refuses to go on, or leaves it so."""
     return (
         f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
         " operators_install: true takes it up again"
     )
 
 
-def how_to_trust(namespace: str) -> str:
+def name_way_to_trust(namespace: str) -> str:
     """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in
     it."""
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
@@ -78,9 +78,9 @@ def how_to_trust(namespace: str) -> str:
     return f"See whose it is: {look}. Then {ends}."
 
 
-def helm_remove(operator: Operator, release: str, namespace: str) -> str:
-    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its
-    definitions, and its namespace.
+def describe_helm_removal(operator: Operator, release: str, namespace: str) -> str:
+    """Return the commands that remove a release: its objects while it runs, which alone takes their finalizers off,
+    then the release, its definitions, and its namespace.
 
     :param release: of Helm; empty where it is gone
     """
@@ -97,22 +97,23 @@ def helm_remove(operator: Operator, release: str, namespace: str) -> str:
     return "; then ".join([*steps, f"kubectl delete namespace {namespace}"])
 
 
-def by_whom(found: Controller) -> str:
-    """Who installed it, as far as its Deployment says."""
+def describe_installer(found: Controller) -> str:
+    """Describe who installed it, as far as its Deployment shows."""
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
-def stands(found: Controller) -> str:
-    """Where it is, which version, by whom, and how many of its pods are ready."""
+def describe_installation(found: Controller) -> str:
+    """Describe an installation: its namespace, version, installer, and the number of its ready pods."""
     return (
-        f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of"
-        f" {found.wanted} pods ready"
+        f"{found.name} {found.version or 'of a version that nothing tells'}, {describe_installer(found)}, "
+        f"{found.ready} of {found.wanted} pods ready"
     )
 
 
 def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
-    """Whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote them."""
+    """Return whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote
+    them."""
     return (
         all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
         and bool(nodes)

@@ -10,14 +10,15 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool
 from ..._model.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes import ClusterNode
-from .sriov_operator import describe, held_pods, machine_pool_of, matches
+from .sriov_operator import describe, find_held_pods, find_machine_pool, matches
 
 Names = typing.Container[str]
 
 
-def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
-    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each
-    pool that its selector takes, with the pool's name for a role. A selector without requirements takes none.
+def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
+    """Return the names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig
+    one for each pool that its selector takes, with the pool's name for a role. A selector without requirements takes
+    none.
 
     [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
     """
@@ -34,39 +35,47 @@ def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str
     }
 
 
-def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> tuple[str, ...]:
-    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of
-    the role worker as well."""
-    return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
+def find_rendered_configs(
+    pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]
+) -> tuple[str, ...]:
+    """Return the names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes
+    those of the role worker as well."""
+    return tuple(
+        name for name, labels in collect_made_configs(config, pools).items() if matches(pool.config_selector, labels)
+    )
 
 
 def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
-    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however
-    idle it looks."""
-    return config.kind == "MachineConfig" and config.there and not set(taken(pool, config, pools)) <= set(pool.sources)
+    """Return whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then,
+    however idle it looks."""
+    return (
+        config.kind == "MachineConfig"
+        and config.there
+        and not set(find_rendered_configs(pool, config, pools)) <= set(pool.sources)
+    )
 
 
-def rivals(
+def find_conflicting_configs(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all
-    but one are lost.
+    """Return why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so
+    that all but one are lost.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
     """
-    if config.kind != "KubeletConfig" or not taken(pool, config, pools):
+    if config.kind != "KubeletConfig" or not find_rendered_configs(pool, config, pools):
         return ()
     return tuple(
         f"MachineConfigPool {pool.name} takes KubeletConfig {other.name} as well, and a node has the settings of one of"
         " them alone"
         for other in others
-        if taken(pool, other, pools)
+        if find_rendered_configs(pool, other, pools)
     )
 
 
 def current(pool: MachinePool) -> bool:
-    """Whether all machines of a MachineConfigPool have the configuration that it wants."""
+    """Return whether all machines of a MachineConfigPool have the configuration that it wants."""
     return (
         pool.current_config == pool.wanted_config
         and pool.updated == pool.machines
@@ -74,38 +83,38 @@ def current(pool: MachinePool) -> bool:
     )
 
 
-def others_behind(
+def find_outdated_nodes_outside_run(
     pool: MachinePool,
     pools: typing.Iterable[MachinePool],
     nodes: typing.Iterable[ClusterNode],
     inventory: typing.Container[str],
 ) -> typing.Optional[tuple[ClusterNode, ...]]:
-    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not,
-    or none of ours is in it."""
-    members = _members(pool, pools, nodes)
+    """Return the nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours
+    has not, or none of ours is in it."""
+    members = _list_members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
     return late if ours else None
 
 
-def behind(
+def find_outdated_nodes(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[ClusterNode, ...]:
-    """Nodes of a pool that have not the MachineConfig that it wants."""
-    return tuple(node for node in _members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
+    """Return the nodes of a pool that have not the MachineConfig that it wants."""
+    return tuple(node for node in _list_members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 
-def _members(
+def _list_members(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> list[ClusterNode]:
     pools = tuple(pools)
-    return [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
+    return [node for node in nodes if (mine := find_machine_pool(node, pools)) is not None and mine.name == pool.name]
 
 
 def waits_for(
     late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget
+    """Return the reasons that keep nodes from their MachineConfig, each with what to do: they are away, or a budget
     blocks their drain.
 
     :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
@@ -114,7 +123,9 @@ def waits_for(
     said, pods = [], tuple(pods)
     for node in late:
         held = (
-            held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets) if node.unschedulable else ()
+            find_held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets)
+            if node.unschedulable
+            else ()
         )
         if not node.ready:
             said.append(
@@ -136,22 +147,26 @@ def under_way(
     nodes: typing.Iterable[ClusterNode],
     inventory: Names,
 ) -> bool:
-    """Whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig just now.
+    """Return whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig
+    just now.
 
     Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
     """
     if pool.paused:
         return False
     late = node.machine_config != pool.wanted_config
-    return late or (pool.wanted_config != pool.current_config and others_behind(pool, pools, nodes, inventory) is None)
+    return late or (
+        pool.wanted_config != pool.current_config
+        and find_outdated_nodes_outside_run(pool, pools, nodes, inventory) is None
+    )
 
 
-def in_the_way(
+def find_rollout_blocker(
     node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names
 ) -> tuple[str, str]:
-    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to
-    do and nobody holds it."""
-    pool = machine_pool_of(node, pools)
+    """Return why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has
+    nothing to do and nobody holds it."""
+    pool = find_machine_pool(node, pools)
     if pool is None:
         return "", ""
     if pool.conditions.get("Degraded") == "True":

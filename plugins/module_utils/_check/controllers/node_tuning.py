@@ -25,8 +25,8 @@ CONTROL_PLANE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
-    """What was seen at one time.
+class TuningState:
+    """The state of the operator at one time.
 
     :ivar invalid: why the operator does not take the Tuned; empty: it does
     :ivar owners: who recommends a profile, with its priority, by the name of the profile
@@ -40,7 +40,7 @@ class Looked:
 
 
 def parent(nodes: typing.Iterable[ClusterNode]) -> str:
-    """The profile of OpenShift's own to which ours adds."""
+    """Return the profile of OpenShift's own to which ours adds."""
     return (
         "openshift-control-plane"
         if any(set(CONTROL_PLANE) & node.labels.keys() for node in nodes)
@@ -48,10 +48,10 @@ def parent(nodes: typing.Iterable[ClusterNode]) -> str:
     )
 
 
-def refused_by(
+def explain_refusal(
     profiles: typing.Mapping[str, typing.Mapping[str, str]], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[str, str]:
-    """Why there must be no Tuned of ours, and what to do instead; both empty: it may be there.
+    """Return why there must be no Tuned of ours, and what to do instead; both empty: it may be there.
 
     :param profiles: labels of the nodes that each PerformanceProfile is for, by its name
     """
@@ -72,8 +72,10 @@ def refused_by(
     return "", ""
 
 
-def setting_of(name: str, data: str, selector: typing.Mapping[str, str], seen: Looked, seconds: float) -> NodeSetting:
-    """How one node stands.
+def find_setting(
+    name: str, data: str, selector: typing.Mapping[str, str], seen: TuningState, seconds: float
+) -> NodeSetting:
+    """Return the state of the settings on one node.
 
     :param data: text of our profile
     :param selector: labels by which our Tuned matches nodes

@@ -164,7 +164,7 @@ def asked_for(namespace: str, wishes: typing.Iterable[OperatorWish], seen: Seen)
 def group_trouble(
     namespace: str, targets: typing.Iterable[str], seen: Seen, lasting: float = 0.0
 ) -> typing.Optional[Trouble]:
-    """Why the OperatorGroups of a namespace do not fit; None where there is one that does, or none yet."""
+    """Return why the OperatorGroups of a namespace do not fit; None where there is one that does, or none yet."""
     found = sorted((item for item in seen.groups.values() if item.namespace == namespace), key=lambda item: item.name)
     names = ", ".join(item.name for item in found)
     wished = tuple(sorted(targets))

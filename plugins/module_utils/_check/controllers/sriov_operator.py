@@ -15,7 +15,7 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes import ClusterNode
 from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
-from ..._model.text import folded, number_of
+from ..._model.text import folded, parse_number
 
 #: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
 _DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
@@ -29,11 +29,11 @@ MOST_NAMED = 4
 
 
 def selects(policy: Policy, interface: StateInterface) -> bool:
-    """Whether the policy's nicSelector takes this physical function. [api/v1/helper.go Selected]"""
-    return not differences(policy, interface)
+    """Return whether the policy's nicSelector selects this physical function. [api/v1/helper.go Selected]"""
+    return not find_differences(policy, interface)
 
 
-def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
+def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
     """In what a physical function differs from the policy's nicSelector, in words."""
     # ens1f0#0-3 names a range of virtual functions of ens1f0
     names = tuple(name.partition("#")[0] for name in policy.pf_names)
@@ -51,24 +51,24 @@ def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
 
 
 def nearest_match(policy: Policy, state: NodeState) -> str:
-    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty
-    when there is none."""
+    """Return the physical function of a node that comes nearest to the policy's nicSelector, and in what it differs;
+    empty when there is none."""
     if not state.interfaces:
         return ""
-    near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
+    near = min(state.interfaces, key=lambda interface: (len(find_differences(policy, interface)), interface.address))
     return (
         f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}):"
-        f" {'; '.join(differences(policy, near))}"
+        f" {'; '.join(find_differences(policy, near))}"
     )
 
 
 def takes_node(policy: Policy, node: ClusterNode) -> bool:
-    """Whether the policy's nodeSelector takes the node."""
+    """Return whether the policy's nodeSelector selects the node."""
     return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
 
 
 def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
-    """Whether a selector of the API takes something with these labels. No selector takes nothing, an empty one
+    """Return whether a selector of the API selects these labels. No selector selects nothing, an empty one
     everything."""
     if selector is None:
         return False
@@ -87,9 +87,9 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
 # What is wanted of each function
 
 
-def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
-    """What the operator will write into the node's wanted state. [controllers/sriovnetworknodepolicy_controller.go,
-    api/v1/helper.go Apply]
+def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
+    """Return the interfaces that the operator will write into the node's desired state.
+    [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
 
     Policies with the lower number are applied last and win.
     """
@@ -104,7 +104,7 @@ def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeS
     for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
         for interface in state.interfaces:
             if selects(policy, interface):
-                new = wanted_by(policy, interface)
+                new = find_wanted_by(policy, interface)
                 old = wanted.get(interface.address)
                 wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
         previous = policy.priority
@@ -115,12 +115,12 @@ def _selects_something(policy: Policy) -> bool:
     return bool(policy.vendor or policy.device or policy.root_devices or policy.pf_names)
 
 
-def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
-    """What one policy asks for on a function that it takes."""
+def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
+    """Return the settings that one policy requests for a function that it selects."""
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
-        told = number_of(low), number_of(high)
+        told = parse_number(low), parse_number(high)
         if name == interface.name and mark and told[0] is not None and told[1] is not None:
             first, last = told[0], told[1]
     group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
@@ -152,9 +152,9 @@ def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> 
     )
 
 
-def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
-    """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go
-    NeedToUpdateSriov]"""
+def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
+    """Return the differences between a function and its desired state, in words; empty when there are none.
+    [api/v1/helper.go NeedToUpdateSriov]"""
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -170,7 +170,7 @@ def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ..
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
-    """What has to be changed on virtual functions."""
+    """Return the changes of virtual functions."""
     infiniband = (interface.link_type or "").upper() == "IB"
     for vf in interface.vfs:
         group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
@@ -188,7 +188,7 @@ def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.It
 def firmware_changes(
     wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
 ) -> typing.Iterator[str]:
-    """What the operator writes into the firmware of Mellanox NICs, which takes a reboot.
+    """Return the changes that the operator writes into the firmware of Mellanox NICs, which need a reboot.
     [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
 
     The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
@@ -211,7 +211,7 @@ def firmware_changes(
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """How a node gets its turn.
+    """The way in which a node gets its turn.
 
     :ivar pool: name of its SriovNetworkPoolConfig; empty for the operator's default
     :ivar size: nodes in the pool
@@ -227,14 +227,14 @@ class Turn:
     blocked: str = ""
 
 
-def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """The pools that a node is in; more than one is an error of the operator's."""
+def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
+    """Return the pools that a node is in; more than one is an error of the operator's."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
 def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
     """[controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]"""
-    mine = pools_of(node, pools)
+    mine = find_pools(node, pools)
     if len(mine) > 1:
         names = ", ".join(pool.name for pool in mine)
         return Turn(
@@ -245,11 +245,11 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
             f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses",
         )
     if not mine:
-        size = sum(not pools_of(other, pools) for other in nodes)
+        size = sum(not find_pools(other, pools) for other in nodes)
         return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
     (pool,) = mine
     size = sum(matches(pool.selector, other.labels) for other in nodes)
-    at_once, error = _at_once(pool.max_unavailable, size)
+    at_once, error = _count_at_once(pool.max_unavailable, size)
     limit = (
         f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
         f" {pool.max_unavailable or 'not set, which is no limit'}"
@@ -263,27 +263,27 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
     return Turn(pool.name, size, at_once, limit)
 
 
-def _at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
+def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
     if text is None:
         return None, ""
-    number = number_of(text[:-1] if text.endswith("%") else text)
+    number = parse_number(text[:-1] if text.endswith("%") else text)
     if number is None or (text.endswith("%") and not 1 <= number <= 100):
         return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
     return (number * size // 100 if text.endswith("%") else number), ""
 
 
 def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
-    """Whether a drain takes the pod from its node: all pods before a reboot, else those with a virtual function.
-    [pkg/drain/drainer.go]"""
+    """Return whether a drain evicts the pod from its node: all pods before a reboot, else those with a virtual
+    function. [pkg/drain/drainer.go]"""
     if pod.mirror or pod.owner == "DaemonSet":
         return False
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
-def held_pods(
+def find_held_pods(
     pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
+    """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
 
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
@@ -312,15 +312,15 @@ def held_pods(
 
 
 def describe(pool: MachinePool) -> str:
-    """How far a MachineConfigPool is, in words."""
+    """Describe the progress of a MachineConfigPool."""
     return (
         f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
         f" {pool.wanted_config or 'its MachineConfig'}"
     )
 
 
-def holds_back(pool: MachinePool) -> str:
-    """Why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
+def explain_what_holds_back(pool: MachinePool) -> str:
+    """Return why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
 
     The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
     OpenshiftBeforeDrainNode]
@@ -335,9 +335,9 @@ def holds_back(pool: MachinePool) -> str:
     return ""
 
 
-def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None
-    where there is none."""
+def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
+    """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
+    None where there is none."""
     mine = sorted(
         (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
     )
@@ -345,8 +345,8 @@ def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> t
 
 
 def rolls(pool: MachinePool, node: ClusterNode) -> bool:
-    """Whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does not, and
-    a degraded one gets no further.
+    """Return whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does
+    not, and a degraded one gets no further.
 
     A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says
     whether it is through. [machine-config-operator pkg/controller/node/status.go calculateStatus]

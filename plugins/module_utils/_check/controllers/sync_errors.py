@@ -154,7 +154,7 @@ def explain(error: str) -> typing.Optional[tuple[str, str]]:
     return why, remedy.replace("ADDRESS", addresses.pop())
 
 
-def with_cause(error: str) -> tuple[str, str]:
+def add_cause(error: str) -> tuple[str, str]:
     """Return the error with its cause behind it, and the remedy; the remedy is empty where the text is not known here.
 
     :param error: as the config daemon gives it; empty where it gives none

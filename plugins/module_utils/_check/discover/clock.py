@@ -31,15 +31,18 @@ Range = tuple[float, float]
 
 
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
-    """A finding for each node. Where all nodes agree and the controller is alone, the controller's clock is named
-    instead."""
+    """Return a finding for each node. Where all nodes agree and the controller is alone, the controller's clock is
+    named instead."""
     ranges = {
         name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None
     }
     known = {name: found for name, found in ranges.items() if found is not None}
     if _controller_is_off(known.values()):
-        return [_controller(known), *(_node(name, seen, _among(known, name)) for name, seen in clocks.items())]
-    return [_node(name, seen, ranges.get(name)) for name, seen in clocks.items()]
+        return [
+            _check_controller(known),
+            *(_check_node(name, seen, _among(known, name)) for name, seen in clocks.items()),
+        ]
+    return [_check_node(name, seen, ranges.get(name)) for name, seen in clocks.items()]
 
 
 def _ahead(clock: NodeClock) -> typing.Optional[Range]:
@@ -48,23 +51,23 @@ def _ahead(clock: NodeClock) -> typing.Optional[Range]:
     return clock.seconds - clock.answered, clock.seconds - clock.asked
 
 
-def _least(found: Range) -> float:
-    """Seconds apart for sure."""
+def _find_least(found: Range) -> float:
+    """Return the seconds by which they are apart for sure."""
     return max(found[0], -found[1], 0.0)
 
 
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
-    """Whether two nodes or more are off, all of them, and by what may be the same."""
+    """Return whether two nodes or more are off, all of them, and by what may be the same."""
     found = list(ranges)
     return (
         len(found) > 1
-        and all(_least(item) >= MOST_APART for item in found)
+        and all(_find_least(item) >= MOST_APART for item in found)
         and max(low for low, _high in found) <= min(high for _low, high in found)
     )
 
 
 def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
-    """Where a node stands among nodes that agree: no earlier than the first, no later than the last."""
+    """Return the range of a node's clock among nodes that agree: no earlier than the first, no later than the last."""
     if name not in known:
         return None
     low, high = known[name]
@@ -72,7 +75,7 @@ def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Rang
     return low - middle, high - middle
 
 
-def _controller(known: typing.Mapping[str, Range]) -> Finding:
+def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
     measured = f"{_words((-high, -low))} {len(known)} nodes, which agree"
     why = (
@@ -90,7 +93,7 @@ def _controller(known: typing.Mapping[str, Range]) -> Finding:
     )
 
 
-def _node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
+def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
     clock = seen.value
     if clock is None or seen.error is not None:
         why, remedy = (
@@ -104,7 +107,7 @@ def _node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Find
             " meanwhile."
         )
         return Finding(CHECK, name, UNKNOWN, "not compared", _expected(), why, "Run the stage again.")
-    measured, least = f"{_words(found)} the controller", _least(found)
+    measured, least = f"{_words(found)} the controller", _find_least(found)
     step = (
         f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then"
         " timedatectl timesync-status."
@@ -152,10 +155,10 @@ def _words(found: Range) -> str:
     if low <= 0 <= high:
         return f"within {max(-low, high):.1f} s of"
     near, far = sorted(map(abs, found))
-    return f"{_span(near)} to {_span(far)} {'ahead of' if low > 0 else 'behind'}"
+    return f"{_format_span(near)} to {_format_span(far)} {'ahead of' if low > 0 else 'behind'}"
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -28,8 +28,8 @@ _REMEDY = "Compare slot, BIOS version, and NPS or SNC in the BIOS of these nodes
 
 
 def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """A finding for each HCA that is elsewhere than its like; none where the like agree, and none for those of which
-    nothing is said."""
+    """Yield a finding for each HCA that is elsewhere than its like; none where the like agree, and none for those of
+    which nothing is said."""
     places: dict[_Place, dict[str, Hca]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:

@@ -10,8 +10,8 @@ import typing
 from ..._model.fabric import LinkEnd
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Ends, group_nodes_by_layout
 from ..fleet.hcas_of_fabric import Member, Membership
-from ..fleet.places import Ends, families_of
 from .names import MOST, Names, some
 
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
@@ -33,9 +33,10 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     expected = "HCA k of nodes side by side on one leaf"
     if fabric.rails == "none":
         return [ok("fabric.rails", fabric.name, "not compared: the intent says rails: none", "any cabling")]
-    cablings = _cablings(membership, ends)
+    cablings = _collect_cablings(membership, ends)
     models = [
-        _Cablings.of({name: cablings[name] for name in group if name in cablings}) for group in families_of(membership)
+        _Cablings.of({name: cablings[name] for name in group if name in cablings})
+        for group in group_nodes_by_layout(membership)
     ]
     odd = sum(len(model.odd) for model in models)
     if odd > MOST and sum(
@@ -67,7 +68,7 @@ def _check_model(
             usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
             why = f"{_how(cabling, rival, rails)} {len(beside)} nodes beside it have {usual}: {some(beside)}."
-            yield _wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
+            yield _report_wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
     for cabling, rival in model.tied:
         # each pair once
         if nodes[cabling][0] < nodes[rival][0]:
@@ -78,12 +79,12 @@ def _check_model(
                 f" tell which is right: {some(model.having(cabling, rails))} against"
                 f" {some(model.having(rival, rails))}."
             )
-            yield _wrong_cable(fabric.name, "; ".join(both), expected, why)
+            yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Cablings:
-    """How the servers of one model are cabled.
+    """The cabling of the servers of one model.
 
     :ivar nodes: by cabling
     :ivar alike: by cabling those that agree with it, itself first
@@ -103,14 +104,14 @@ class _Cablings:
             nodes.setdefault(cabling, []).append(name)
         alike = _agreeing(nodes)
         count = {cabling: sum(len(nodes[other]) for other in others) for cabling, others in alike.items()}
-        rivals = _rivals(count)
+        rivals = _find_rivals(count)
         odd = [(cabling, rival) for cabling, rival in rivals.items() if count[rival] > count[cabling]]
         return cls(
             nodes, alike, odd, [(cabling, rival) for cabling, rival in rivals.items() if count[rival] == count[cabling]]
         )
 
     def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> list[str]:
-        """The nodes that agree with a cabling and have one of its leaves on these rails at least."""
+        """Return the nodes that agree with a cabling and have one of its leaves on these rails at least."""
         return [
             name
             for other in self.alike[cabling]
@@ -119,7 +120,7 @@ class _Cablings:
         ]
 
 
-def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
+def _report_wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
     remedy = (
         "Put the cables right at one of the ends named here; until then traffic of one rail takes the way over the"
         " spines."
@@ -127,8 +128,8 @@ def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Findin
     return Finding("fabric.rails", subject, FAIL, measured, expected, why, remedy)
 
 
-def _cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
-    """By node, of those that have a leaf at all."""
+def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
+    """Return the cablings by node, of those that have a leaf at all."""
     result = {}
     rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
     for name, members in membership.members.items():
@@ -142,13 +143,13 @@ def _cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
 
 
 def _far(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
-    """The port of the leaf at the other end of an HCA's cable."""
+    """Return the port of the leaf at the other end of an HCA's cable."""
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
 
 
-def _by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
-    """The cablings that have a leaf, on whichever rail."""
+def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
+    """Return the cablings that have a leaf, on whichever rail."""
     by_leaf: dict[str, list[_Cabling]] = {}
     for cabling in cablings:
         for leaf in {leaf for leaf in cabling if leaf}:
@@ -159,7 +160,7 @@ def _by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]
 def _agreeing(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
     """For each cabling itself and those that are the same as far as both show it: one that lacks a cable agrees with
     the whole one."""
-    by_leaf = _by_leaf(cablings)
+    by_leaf = _group_by_leaf(cablings)
     result = {}
     for cabling in cablings:
         near = dict.fromkeys(other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling)
@@ -170,10 +171,10 @@ def _agreeing(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cab
     return result
 
 
-def _rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
+def _find_rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
     """For each cabling that contradicts another one, the most similar of them, and of several the one with which most
     nodes agree."""
-    by_leaf = _by_leaf(count)
+    by_leaf = _group_by_leaf(count)
     result = {}
     for cabling in count:
         near = {
@@ -191,7 +192,7 @@ def _rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
 
 
 def _differing(one: _Cabling, other: _Cabling) -> list[int]:
-    """The rails on which both have a leaf, and not the same."""
+    """Return the rails on which both have a leaf, and not the same."""
     return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
 
 

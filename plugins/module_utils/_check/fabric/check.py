@@ -14,11 +14,11 @@ from ..._model.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import is_infiniband, traits
+from ..._model.profiles import find_traits, is_infiniband
 from ..._model.text import folded
-from ..fleet import answers
-from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
-from ..fleet.places import by_leaf, seen_from
+from ..fleet import unreachable_nodes
+from ..fleet.hca_locations import find_topology_or_first_view, number_by_leaf
+from ..fleet.hcas_of_fabric import Membership, find_candidates, resolve, selects
 from .completeness import check_whole
 from .error_counters import check_errors
 from .lids import check_lids
@@ -26,7 +26,7 @@ from .names import MOST, TOOLS, FabricFacts, words_of_ports
 from .partitions import check_partitions
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
-from .unqueryable_ports import cause, not_asked
+from .unqueryable_ports import explain_cause, find_unasked
 
 #: of the HCAs that a node has on a fabric, in the words of a finding
 _MOST_HCAS = 16
@@ -34,7 +34,7 @@ _MOST_HCAS = 16
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -71,7 +71,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
     findings = _check_nodes(facts, infiniband)
     for fabric in intent.fabrics:
-        if not traits(fabric).members:
+        if not find_traits(fabric).members:
             # says what this stage does not cover, and claims nothing else
             findings.append(
                 ok(
@@ -82,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
+        membership = number_by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
         findings += _check_membership(fabric, membership, world)
         if is_infiniband(fabric):
             findings += _check_infiniband(fabric, membership, facts, world)
@@ -111,7 +111,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         if infiniband and (seen.value is None or seen.error is not None):
             errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:
-            remedy = answers.remedy(name, facts.by_pods, TOOLS)
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
             findings.append(
                 Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
             )
@@ -121,13 +121,13 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Whether the fabric could be made out, and what each node has on it."""
+    """Check that the fabric could be identified, and that each node has the HCAs on it."""
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
-        unasked = [name for name in world.nodes if is_infiniband(fabric) and not_asked(fabric, name, world)]
+        unasked = [name for name in world.nodes if is_infiniband(fabric) and find_unasked(fabric, name, world)]
         if unasked and not any(seen.master or seen.silent for subnets in world.subnets.values() for seen in subnets):
-            why, remedy = cause(unasked, world)
+            why, remedy = explain_cause(unasked, world)
             return [Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be asked", expected, why, remedy)]
         why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
@@ -148,9 +148,9 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
         if len(members) == wanted:
             findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
             continue
-        mute = not_asked(fabric, name, world) if is_infiniband(fabric) else ()
+        mute = find_unasked(fabric, name, world) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
-            why, remedy = cause([name], world)
+            why, remedy = explain_cause([name], world)
             findings.append(
                 Finding(
                     "fabric.hcas",
@@ -172,9 +172,9 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
 
 
 def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> str:
-    """What the other HCAs of a node see, each by name."""
+    """Describe what the other HCAs of a node see, each by name."""
     members = {member.hca.name for member in membership.members[name]}
-    others = [hca for hca in candidates(fabric, world.nodes[name]) if hca.name not in members]
+    others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
         return "The selectors of the fabric fit just these physical functions of the node."
     if not others:
@@ -197,7 +197,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings = [*_check_select(fabric, membership, world), *check_islands(fabric, world)]
     if not membership.resolved:
         return findings + check_no_manager(fabric, membership, world)
-    seen, why_none = seen_from(membership, facts.topologies)
+    seen, why_none = find_topology_or_first_view(membership, facts.topologies)
     findings += check_managers(fabric, membership, seen, world)
     findings += check_partitions(fabric, membership)
     findings += check_lids(fabric, membership, facts.topologies, world)
@@ -215,7 +215,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
+    """Check an HCA that the intent lists by its PCI address, whose port sees another subnet manager than the
+    fabric's."""
     if not fabric.select.pci:
         return []
     seen: dict[str, str] = {}

@@ -28,7 +28,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
         )
         measured, expected = f"{len(strange)} ends of links without a node", "a node at each end of a link"
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
-    parts = sorted(_parts(topology), key=len)
+    parts = sorted(_find_parts(topology), key=len)
     if len(parts) > 1:
         names = Names(topology)
         away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
@@ -50,8 +50,8 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     return []
 
 
-def _parts(topology: Topology) -> list[set[str]]:
-    """The GUIDs that links connect, by part."""
+def _find_parts(topology: Topology) -> list[set[str]]:
+    """Return the GUIDs that links connect, by part."""
     beside: dict[str, set[str]] = {}
     for link in topology.links:
         beside.setdefault(link.a.guid, set()).add(link.b.guid)

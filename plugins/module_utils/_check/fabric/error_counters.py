@@ -14,9 +14,9 @@ import typing
 from ..._model.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import End
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import End
-from .links_in_scope import ALL_PORTS, Way
+from .links_in_scope import ALL_PORTS, LinksInScope
 from .names import Names, some
 
 
@@ -103,7 +103,7 @@ def check_errors(
         return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
     names, way, readings = (
         Names(topology),
-        Way(membership, topology),
+        LinksInScope(membership, topology),
         _Readings(errors.first, errors.later, errors.seconds),
     )
     unread = way.ends_of((*readings.first.unread, *readings.later.unread))
@@ -123,7 +123,9 @@ class _Readings(typing.NamedTuple):
     seconds: float
 
 
-def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unread: set[End]) -> list[Finding]:
+def _check_growth(
+    fabric: Fabric, errors: _Readings, names: Names, way: LinksInScope, unread: set[End]
+) -> list[Finding]:
     """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of
     others."""
     first = {(port.guid, port.port): port for port in errors.first.ports}
@@ -136,7 +138,7 @@ def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unr
         if end in unread:
             continue
         before = first.get(end)
-        finding = _port(
+        finding = _check_port(
             names.port(*end),
             before,
             port,
@@ -172,11 +174,11 @@ def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unr
     return findings
 
 
-def _port(
+def _check_port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
-    """What a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its maximum
-    can't show growth."""
+    """Check what a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its
+    maximum can't show growth."""
     earlier = before.counters if before else {}
     rises, stuck = {}, []
     for name, value in later.counters.items():
@@ -244,8 +246,10 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     )
 
 
-def _check_complete(fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: Way) -> list[Finding]:
-    """Whether each end of each link was read, both times."""
+def _check_complete(
+    fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: LinksInScope
+) -> list[Finding]:
+    """Check that each end of each link was read, both times."""
     findings, ends = [], 2 * len(topology.links)
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:

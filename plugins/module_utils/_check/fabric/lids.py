@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Topologies
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.lids import false_claims
-from ..fleet.places import Topologies
+from ..fleet.lids import find_false_claims
 from .names import FabricFacts
 
 _CHECK = "fabric.lids"
@@ -18,8 +18,9 @@ _MOST_LIDS = 32
 
 
 def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
-    """A finding for each LID that a port tells and that is another's, or may be; none where each port has its own."""
-    claims = false_claims(membership, world.nodes, world.subnets, topologies)
+    """Return a finding for each LID that a port tells and that is another's, or may be; none where each port has its
+    own."""
+    claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
         why = f"{claim.words} A LID leads to one port, so what answers there proves nothing of another."

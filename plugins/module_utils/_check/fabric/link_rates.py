@@ -10,22 +10,22 @@ import typing
 from ..._model.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Ends, collect_possible_rates, end_of
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import Ends, could_be, end_of
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import Names
-from .uplinks import _usual, switch_links
+from .uplinks import _find_usual, list_switch_links
 
 
 def check_hca_rates(
     fabric: Fabric, membership: Membership, ends: Ends, capabilities: typing.Optional[SeenCapabilities]
 ) -> list[Finding]:
-    """A link below what both of its ends can do: the whole collective waits for the slowest.
+    """Report a link below what both of its ends can do: the whole collective waits for the slowest.
 
     Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
     """
     known = capabilities is not None and capabilities.error is None
-    faster = could_be(capabilities)
+    faster = collect_possible_rates(capabilities)
     rates = {}
     findings = []
     for name, members in membership.members.items():
@@ -51,14 +51,14 @@ def check_hca_rates(
             far = ends.get(port.guid or "")
             more = faster.get((port.guid or "", port.number)) or (faster.get(end_of(far[0])) if far else None)
             if more:
-                findings.append(_below(subject, f"{port.rate_gbps:g} Gb/s", more))
+                findings.append(_report_below(subject, f"{port.rate_gbps:g} Gb/s", more))
     slow = {finding.subject for finding in findings}
     best: dict[typing.Any, float] = {}
     for rate, kind in rates.values():
         best[kind] = max(rate, best.get(kind, 0.0))
     for subject, (rate, kind) in rates.items():
         if rate < best[kind] and subject not in slow:
-            findings.append(_slow(subject, rate, best[kind], "HCAs of its kind", known))
+            findings.append(_report_slow(subject, rate, best[kind], "HCAs of its kind", known))
     if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
         return findings
     spread = ", ".join(
@@ -74,17 +74,17 @@ def check_hca_rates(
 
 
 def check_switch_rates(
-    fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: Way
+    fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: LinksInScope
 ) -> list[Finding]:
-    """A link between switches below what its ends can do; without that knowledge, below most of the others. Links of
-    others alone are left out."""
-    links = [link for link in switch_links(topology) if end_of(link.a) in way.ours]
+    """Report a link between switches below what its ends can do; without that knowledge, below most of the others.
+    Links of others alone are left out."""
+    links = [link for link in list_switch_links(topology) if end_of(link.a) in way.ours]
     if not links:
         return []
     known = capabilities is not None and capabilities.error is None
-    faster = could_be(capabilities)
+    faster = collect_possible_rates(capabilities)
     rates = {link: link.width * LANE_GBPS[link.speed] for link in links if link.width and link.speed in LANE_GBPS}
-    usual = _usual(list(map(int, rates.values()))) if rates else 0
+    usual = _find_usual(list(map(int, rates.values()))) if rates else 0
     findings = []
     for link in links:
         subject = f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}"
@@ -93,7 +93,7 @@ def check_switch_rates(
             faster.get(end_of(link.a)) or faster.get(end_of(link.b)),
         )
         if more:
-            findings.append(_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
+            findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:
             why = (
                 f"The tool shows the link as {shown}: its version does not know this width or speed, or the switch did"
@@ -102,7 +102,7 @@ def check_switch_rates(
             remedy = "Use infiniband-diags of rdma-core 48 or newer, which know XDR, and run iblinkinfo by hand."
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, "a width and a speed", why, remedy))
         elif rates[link] < usual and not known:
-            findings.append(_slow(subject, rates[link], usual, "switches", known))
+            findings.append(_report_slow(subject, rates[link], usual, "switches", known))
     subject = f"{fabric.name} switches"
     return findings or [
         ok(
@@ -114,7 +114,7 @@ def check_switch_rates(
     ]
 
 
-def _below(subject: str, measured: str, could_be: str) -> Finding:
+def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     why = (
         f"Both ends of the link support {could_be}, and it trained down: a cable or transceiver that is bad or too old,"
         " or a setting of a port."
@@ -123,7 +123,7 @@ def _below(subject: str, measured: str, could_be: str) -> Finding:
     return Finding("fabric.rate", subject, FAIL, measured, could_be, why, remedy)
 
 
-def _slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
+def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
     """:param known: both ends are known to support no more, so that it may be meant so"""
     if known:
         why = (

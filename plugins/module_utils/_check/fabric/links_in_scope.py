@@ -13,15 +13,16 @@ import typing
 
 from ..._model.cables import take_cables
 from ..._model.fabric import Link, Topology, UnreadPort
+from ..fleet.hca_locations import End, end_of
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import End, end_of
 
 #: number of the port in a query about all ports of a node
 ALL_PORTS = 255
 
 
-class Way:
-    """Which ports matter to the fabric: those of its HCAs, and of the links between switches that its traffic may take.
+class LinksInScope:
+    """The ports that matter to the fabric: those of its HCAs, and of the links between switches that its traffic may
+    take.
 
     A switch with HCAs of others alone is off the way, unless it lies between two leaves of ours.
 
@@ -82,7 +83,7 @@ _MOST_WORDS = 10_000_000
 
 
 def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
-    """Those of some switches that lie on a shortest way between two leaves.
+    """Return those of some switches that lie on a shortest way between two leaves.
 
     One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
     """
@@ -113,8 +114,8 @@ def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) ->
 
 
 def _joins(guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]) -> bool:
-    """Whether a switch lies on a shortest way between two leaves: by way of it they are some steps apart, and no nearer
-    without it.
+    """Return whether a switch lies on a shortest path between two leaves: by way of it they are some steps apart, and
+    no nearer without it.
 
     :param order: the leaves, by the number of their bit
     :param within: by number of steps and by switch, the leaves that are so near, or nearer

@@ -28,7 +28,7 @@ class FabricFacts:
 
 
 class Names:
-    """How a reader calls what a topology shows: by description, without one by GUID."""
+    """The names of what a topology shows: by description, without one by GUID."""
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
         self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
@@ -46,29 +46,29 @@ class Names:
         return self._nodes.get(self._ports.get(guid, guid), ("", guid))[1]
 
     def port(self, guid: str, number: int) -> str:
-        """A port; an HCA's is called by the HCA, whose description mostly names its host and device."""
+        """Name a port; an HCA's is called by the HCA, whose description mostly names its host and device."""
         kind, name = self._nodes.get(self._ports.get(guid, guid), ("", guid))
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """The node that has a LID: ``sm-1 mlx5_0 (LID 7)``."""
+        """Return the node that has a LID: ``sm-1 mlx5_0 (LID 7)``."""
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
     def kind(self, guid: str) -> str:
-        """Where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
+        """Return where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
         return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
             self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
         )
 
 
 def some(items: typing.Sequence[str]) -> str:
-    """The first few of many, and how many more there are."""
+    """Return the first few of many, and how many more there are."""
     return folded(items, MOST)
 
 
 def words_of_ports(world: FabricFacts) -> str:
-    """The first few errors of the ports, so that the reader needs no second run to see them."""
+    """Return the first few errors of the ports, so that the reader needs no second run to see them."""
     words = [
         f"{name} {seen.rdma_device}: {seen.error}"
         for name, subnets in world.subnets.items()

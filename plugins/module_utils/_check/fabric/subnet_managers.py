@@ -11,7 +11,7 @@ from ..._model.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManag
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
-from ..fleet.hcas_of_fabric import Membership, candidates
+from ..fleet.hcas_of_fabric import Membership, find_candidates
 from .names import MOST, FabricFacts, Names, some, words_of_ports
 
 _ONE = "exactly 1 master"
@@ -22,7 +22,7 @@ _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by han
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """The managers of a fabric that is known.
+    """Check the managers of a fabric that is known.
 
     :param seen: what a port of the fabric shows; None when none was asked
     """
@@ -44,7 +44,7 @@ def check_managers(
 
 
 def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
-    """What the ports of the members see."""
+    """Return the subnet managers that the ports of the members see."""
     ports = {
         (name, member.hca.rdma_device, member.port.number)
         for name, members in membership.members.items()
@@ -101,10 +101,10 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
                 "Read again in a minute; then see the logs of these managers.",
             )
         ]
-    return [_two_masters(fabric, masters, names)]
+    return [_report_two_masters(fabric, masters, names)]
 
 
-def _two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
+def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
     measured = f"{len(masters)} masters: {some([_describe(manager, names) for manager in masters])}"
     tie = " They have the same priority." if len({manager.priority for manager in masters}) < len(masters) else ""
     why = (
@@ -260,8 +260,8 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
 def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """A fabric that can't be made out has no manager that could be judged, unless that is the cause: none answers, or
     two rule one topology."""
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
-    rivals = _rivals(fabric, asking, world)
+    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
+    rivals = _find_rivals(fabric, asking, world)
     if rivals:
         return [rivals]
     silent: dict[str, list[SeenSubnet]] = {
@@ -269,7 +269,7 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
         for name, subnets in world.subnets.items()
     }
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
-        return [_nobody_answers(fabric, silent, world)]
+        return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
         why = f"Which subnet manager is that of the fabric is open: {membership.why}."
         return [
@@ -301,7 +301,7 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     """Switches and HCAs that can see each other and no subnet manager, although others see one: their links to the rest
     are gone."""
     expected = "a way to a subnet manager from each port with a link"
-    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
+    asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     lost = {
         (name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off
     } & asking
@@ -324,7 +324,7 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
                 and seen.topology is not None
                 and not rest & {node.guid for node in seen.topology.nodes}
             ):
-                findings.append(_island(f"{name} {seen.rdma_device}", seen.topology, expected))
+                findings.append(_report_island(f"{name} {seen.rdma_device}", seen.topology, expected))
     if findings:
         return findings
     why = (
@@ -335,7 +335,7 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     return [Finding("fabric.island", fabric.name, FAIL, f"{len(lost)} ports", expected, why, remedy)]
 
 
-def _island(port: str, topology: Topology, expected: str) -> Finding:
+def _report_island(port: str, topology: Topology, expected: str) -> Finding:
     switches = [node.called for node in topology.nodes if node.kind == "Switch"]
     hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
     measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
@@ -364,7 +364,7 @@ def _island(port: str, topology: Topology, expected: str) -> Finding:
     return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
 
 
-def _rivals(
+def _find_rivals(
     fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
 ) -> typing.Optional[Finding]:
     """Two masters in one topology: ports that see one and ports that see the other look like two fabrics, and are
@@ -373,14 +373,16 @@ def _rivals(
         for seen in topologies:
             masters = [manager for manager in _in_topology(seen, world).values() if manager.state == "MASTER"]
             if len(masters) > 1 and (node, seen.rdma_device) in asking:
-                return _two_masters(fabric, sorted(masters, key=lambda manager: manager.guid), Names(seen.topology))
+                return _report_two_masters(
+                    fabric, sorted(masters, key=lambda manager: manager.guid), Names(seen.topology)
+                )
     return None
 
 
-def _nobody_answers(
+def _report_nobody_answers(
     fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
 ) -> Finding:
-    """What the port says of itself at which the manager was: it hangs, it has ended, or there is no way to it."""
+    """Report the state of the port at which the manager was: it hangs, it has ended, or there is no way to it."""
     ports = "; ".join(
         f"{name} {some([seen.rdma_device for seen in subnets])}"
         for name, subnets in list(silent.items())[:6]

@@ -12,12 +12,12 @@ from ..._model.fabric import SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
+from ..fleet.hca_locations import Ends, collect_far_ends
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.host_names import host_of, owners
-from ..fleet.places import Ends, far_ends
+from ..fleet.host_names import collect_owners, host_of
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import MOST, FabricFacts, Names, some
 from .uplinks import check_uplinks
 
@@ -34,9 +34,9 @@ def check_topology(
     capabilities: typing.Optional[SeenCapabilities],
     world: FabricFacts,
 ) -> list[Finding]:
-    """All that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts must stay
-    readable."""
-    names, ends, way = Names(topology), far_ends(topology), Way(membership, topology)
+    """Check all that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts
+    must stay readable."""
+    names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
         _describe(fabric, topology),
         *_check_hcas(fabric, membership, ends, names),
@@ -105,7 +105,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 def _check_capabilities(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names
 ) -> Finding:
-    """A warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
+    """Return a warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
     expected = "each link as wide and fast as both of its ends support"
     if capabilities is None or capabilities.error is not None:
         why = (
@@ -173,7 +173,7 @@ def _check_foreign(
         and not ports.get(node.guid, set()) & known
     ]
     findings = []
-    hosts = owners(world.nodes)
+    hosts = collect_owners(world.nodes)
     wanted = fabric.select.hcas_per_node
     for node in foreign:
         named = hosts.get(host_of(node.description), ())
@@ -261,7 +261,7 @@ def _check_cables(
 
 
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
-    """A GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
+    """Report a GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
     expected = "each GUID at one device"
     remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
     findings = list(_check_cables(fabric, topology, names, expected, remedy))

@@ -10,7 +10,7 @@ import typing
 from ..._model.fabric import SeenSubnet
 from ..._model.hca import Hca
 from ..._model.intent import Fabric
-from ..fleet.hcas_of_fabric import candidates
+from ..fleet.hcas_of_fabric import find_candidates
 from .names import TOOLS, FabricFacts, some
 
 #: why no tool can open a port (_model/fabric.py): cause and remedy, from the lowest layer up
@@ -34,10 +34,10 @@ _BARRIERS: dict[str, tuple[str, str]] = {
 }
 
 
-def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
-    """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the
-    node gave no answer at all."""
-    hcas = candidates(fabric, world.nodes[name])
+def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
+    """Return the HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when
+    the node gave no answer at all."""
+    hcas = find_candidates(fabric, world.nodes[name])
     if name not in world.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
     seen_by: dict[str, list[SeenSubnet]] = {}
@@ -53,8 +53,8 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     )
 
 
-def cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
-    """Why the ports of these nodes could not be asked, and what to do about it, by its layer."""
+def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
+    """Return why the ports of these nodes could not be asked, and what to do about it, by its layer."""
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = f"{some(missing)} did not answer subnet_manager_info, so nobody knows what the ports see."

@@ -12,7 +12,7 @@ import typing
 from ..._model.fabric import Link, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import Names, some
 
 #: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
@@ -22,20 +22,20 @@ _MOST_LOOKS = 20
 # links
 
 
-def switch_links(topology: Topology) -> list[Link]:
+def list_switch_links(topology: Topology) -> list[Link]:
     return [link for link in topology.links if link.a.kind == "Switch" and link.b.kind == "Switch"]
 
 
-def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> list[Finding]:
-    """A leaf with fewer links to other switches than the intent says, else than most of the leaves that share a switch
-    with it.
+def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksInScope) -> list[Finding]:
+    """Report a leaf with fewer links to other switches than the intent says, else than most of the leaves that share a
+    switch with it.
 
     Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as
     one spine, only the intent tells. A leaf with fewer HCAs than the others needs fewer links: one of which no HCA has
     a smaller share is a warning.
     """
     uplinks: dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
-    for link in switch_links(topology):
+    for link in list_switch_links(topology):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near.guid in uplinks:
                 uplinks[near.guid][far.guid] += 1
@@ -45,7 +45,7 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) ->
         expected = f"{fabric.uplinks} at least, as the intent says"
         findings = _check_wanted_uplinks(fabric.uplinks, uplinks, names)
     else:
-        findings = list(_compare_uplinks(fabric, uplinks, _hcas_by_leaf(topology), names, expected))
+        findings = list(_compare_uplinks(fabric, uplinks, _group_hcas_by_leaf(topology), names, expected))
     return findings or [
         ok(
             "fabric.uplinks",
@@ -123,8 +123,8 @@ def _compare_uplinks(
 
 
 def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
-    """The leaves, by those that share a switch with them, themselves among these: one bit for each, in the order of the
-    leaves."""
+    """Return the leaves, by those that share a switch with them, themselves among these: one bit for each, in the order
+    of the leaves."""
     below: dict[str, int] = {}
     for number, leaf in enumerate(uplinks):
         for guid in uplinks[leaf]:
@@ -156,11 +156,11 @@ def _compare_leaves(
     crowds: dict[int, int] = {}
     for leaf in short:
         own, count = totals[leaf], pod[leaf]
-        usual = _usual_beside(by_total, own)
+        usual = _find_usual_beside(by_total, own)
         if own >= usual:
             continue
         if usual not in crowds:
-            crowds[usual] = _usual(hcas[name] for name, total in totals.items() if total >= usual)
+            crowds[usual] = _find_usual(hcas[name] for name, total in totals.items() if total >= usual)
         crowd = crowds[usual]
         if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
             measured, expected = (
@@ -173,7 +173,7 @@ def _compare_leaves(
             )
             yield Finding("fabric.uplinks", names.node(leaf), WARN, measured, expected, why, _OF_FEWER_HCAS)
             continue
-        usually = {guid: _usual_beside(told, count[guid]) for guid, told in common.items()}
+        usually = {guid: _find_usual_beside(told, count[guid]) for guid, told in common.items()}
         missing = [
             f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
         ]
@@ -197,7 +197,7 @@ _OF_FEWER_HCAS = (
 )
 
 
-def _hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
+def _group_hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
     """Ports of HCAs, of whomever, by the switch to which they are cabled. Aggregation nodes of SHARP are inside of
     switches."""
     inside = {node.guid for node in topology.nodes if node.aggregation}
@@ -207,19 +207,19 @@ def _hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
     )
 
 
-def _usual(numbers: typing.Iterable[int]) -> int:
-    """The most frequent one; of several the largest, since what is missing can't be more than there was."""
-    return _most_frequent(collections.Counter(numbers))
+def _find_usual(numbers: typing.Iterable[int]) -> int:
+    """Return the most frequent one; of several the largest, since what is missing can't be more than there was."""
+    return _find_most_frequent(collections.Counter(numbers))
 
 
-def _usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
-    """The most frequent one of those beside a leaf.
+def _find_usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
+    """Return the most frequent one of those beside a leaf.
 
     :param numbers: how many leaves have each number, the leaf itself among them
     :param own: of the leaf
     """
-    return _most_frequent({number: leaves - (number == own) for number, leaves in numbers.items()})
+    return _find_most_frequent({number: leaves - (number == own) for number, leaves in numbers.items()})
 
 
-def _most_frequent(numbers: typing.Mapping[int, int]) -> int:
+def _find_most_frequent(numbers: typing.Mapping[int, int]) -> int:
     return max(numbers.items(), key=lambda item: (item[1], item[0]))[0]

@@ -24,8 +24,8 @@ class _Judged(typing.NamedTuple):
     why: str
 
 
-def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
-    """What is wanted, by key: a value, or a list of values of which any is right.
+def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
+    """Return the wanted values, by key: a value, or a list of values of which any is right.
 
     :raises RdmaError: no such key, or no such value
     """
@@ -42,8 +42,8 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
     return typing.cast(Wanted, found)
 
 
-def wanted_by(wishes: BiosIntent) -> Wanted:
-    """What an intent asks for, by key."""
+def find_wanted_by(wishes: BiosIntent) -> Wanted:
+    """Return the values that an intent asks for, by key."""
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
     found = {
         key: value if isinstance(value, tuple) else (value,)
@@ -53,8 +53,8 @@ def wanted_by(wishes: BiosIntent) -> Wanted:
     return typing.cast(Wanted, found)
 
 
-def way_out(bios: NodeBios) -> str:
-    """What to do so that a setting can be written that now can't be."""
+def describe_way_out(bios: NodeBios) -> str:
+    """Return how to make a setting writable."""
     if bios.lockdown:
         return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
     if bios.jobs:
@@ -66,8 +66,8 @@ def way_out(bios: NodeBios) -> str:
     return "Set first what it depends on, or leave it out for this node"
 
 
-def states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
-    """The state of each setting that something is wanted of."""
+def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
+    """Return the state of each setting that something is wanted of."""
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
 
@@ -84,7 +84,7 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
         return BiosState(
             setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
         )
-    attributes = concerned(setting, wanted)
+    attributes = select_concerned(setting, wanted)
     judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
     state = min((answer.state for _one, answer in judged), key=_WORST.index)
     whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
@@ -98,13 +98,13 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
     )
 
 
-def concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
-    """The attributes that must be as wanted: those that could be; all of them where none could."""
+def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
+    """Return the attributes that must be as wanted: those that could be; all of them where none could."""
     return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
 
 
 def _knows(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
-    """Whether an attribute could be what is wanted. Of several profiles only one has the value."""
+    """Return whether an attribute could have the wanted value. Of several profiles only one has the value."""
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
     return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
@@ -145,7 +145,7 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typ
 
 
 def _by(bios: NodeBios) -> str:
-    """What applies at a reset what waits."""
+    """Name the component that applies the pending values at a reset."""
     if bios.jobs:
         return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
     return "" if bios.jobs is None else ", and no job is there that would apply it"
@@ -154,13 +154,13 @@ def _by(bios: NodeBios) -> str:
 def is_right(
     key: Key, attribute: BiosAttribute, value: typing.Any, wanted: tuple[typing.Any, ...]
 ) -> typing.Optional[bool]:
-    """Whether a value of an attribute is one of those that are wanted; None where it does not say."""
+    """Return whether a value of an attribute is one of the wanted ones; None where it is ambiguous."""
     labels = [one.label for one in attribute.allowed if one.value == value]
     return matches(key, wanted, value, labels[0] if labels else None)
 
 
 def shown(attribute: BiosAttribute) -> str:
-    """An attribute with its value, and with what waits."""
+    """Return an attribute with its value, and with what waits."""
     return f"{attribute.name} {attribute.current}" + (
         "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
     )

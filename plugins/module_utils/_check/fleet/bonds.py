@@ -13,15 +13,15 @@ import typing
 
 from ..._model.hca import Hca, Netdev, NodeHcas
 from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband, traits
+from ..._model.profiles import find_traits, is_infiniband
 
 
 def stands_on_bonds(fabric: Fabric) -> bool:
     """Tell whether the pods of a fabric share one interface of the node, which may be a bond."""
-    return traits(fabric).shared and not is_infiniband(fabric)
+    return find_traits(fabric).shared and not is_infiniband(fabric)
 
 
-def usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
+def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
     """Return the names by which a fabric may select an HCA: of its interfaces, and of a bond instead of those that are
     a part of it."""
     if not stands_on_bonds(fabric):

@@ -130,7 +130,7 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
 }
 
 
-def completion_of(status: int) -> typing.Optional[Cause]:
+def find_completion(status: int) -> typing.Optional[Cause]:
     """Return what a status number means; None of an unknown one."""
     known = STATUSES.get(status)
     return COMPLETIONS[known.kind] if known else None

@@ -51,10 +51,10 @@ class Unheard(typing.NamedTuple):
     why: str
 
 
-def ethernet_ways(
+def find_ethernet_paths(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways, or None and why none are known: most of its ports heard no switch.
+    """Return the ways, or None and why none are known: most of its ports heard no switch.
 
     :param only: ports that take part, by rail and node; None: all
     """
@@ -67,7 +67,7 @@ def ethernet_ways(
         more = f" and {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
         which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
         return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
-    names = _names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
+    names = _list_names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
     nodes: dict[str, FabricNode] = {}
     links, cables = [], {}
     numbers: dict[str, int] = collections.Counter()
@@ -97,8 +97,8 @@ def ethernet_ways(
     )
 
 
-def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
-    """The ports of which it is not known to which switch they are cabled."""
+def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
+    """Return the ports of which it is not known to which switch they are cabled."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
         for end, netdev, _heard, why in _found(membership, neighbours, None)
@@ -109,7 +109,7 @@ def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unhea
 def _found(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
 ) -> list[_Found]:
-    """What is known of each port that takes part."""
+    """Return what is known of each port that takes part."""
     ports = [
         (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
         for node, members in membership.members.items()
@@ -122,14 +122,14 @@ def _found(
 
 
 def _interface(member: Member) -> str:
-    """By which the end is told from others of its node."""
+    """Return the name by which the end is told from others of its node."""
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
 def _seen(
     member: Member, observed: typing.Optional[ObservedNeighbours]
 ) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
-    """The interface of a port, the port of the switch at its cable, and why that is not known."""
+    """Return the interface of a port, the port of the switch at its cable, and why that is not known."""
     netdevs = member.hca.all_netdevs
     if not netdevs:
         return None, None, "its HCA shows no network interface"
@@ -153,11 +153,11 @@ def _seen(
     if ports:
         several = folded(sorted(_told(port) for port in ports), _MOST_HEARD)
         return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
-    return listened[0], None, f"{listened[0].name} heard no switch{_errors(observed.value, listened[0])}"
+    return listened[0], None, f"{listened[0].name} heard no switch{_explain_errors(observed.value, listened[0])}"
 
 
-def _errors(value: NodeNeighbours, netdev: Netdev) -> str:
-    """Why it could not listen."""
+def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
+    """Return why it could not listen."""
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
@@ -181,8 +181,8 @@ def _switch(port: SwitchPort) -> _Switch:
     return port.chassis, port.system
 
 
-def _names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
-    """What a reader calls them: by their name, and by their chassis as well where two have one name."""
+def _list_names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
+    """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)
     return {

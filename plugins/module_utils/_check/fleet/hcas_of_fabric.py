@@ -15,10 +15,10 @@ import typing
 from ..._model.fabric import SeenSubnet
 from ..._model.hca import Hca, NodeHcas, Port
 from ..._model.intent import Fabric, Select
-from ..._model.profiles import is_infiniband, traits
+from ..._model.profiles import find_traits, is_infiniband
 from ..._model.text import folded
 from . import bonds
-from .layouts import Seats, address_of, numbers
+from .layouts import Seats, address_of, number_rails
 
 #: of the subnet managers that nodes tell of, in the words of a finding
 _MOST = 8
@@ -65,8 +65,8 @@ class Membership:
 
 
 def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
-    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never
-    selected.
+    """Return whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are
+    never selected.
 
     :param names: by which an interface of it may be selected; None: of all of its interfaces
     """
@@ -81,13 +81,13 @@ def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str
     )
 
 
-def candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
-    """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what
-    the intent's lists allow."""
+def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
+    """Return the HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and
+    what the intent's lists allow."""
     chosen = [
         hca
         for hca in node.hcas
-        if traits(fabric).members and selects(fabric.select, hca, bonds.usable_names(fabric, hca))
+        if find_traits(fabric).members and selects(fabric.select, hca, bonds.list_usable_names(fabric, hca))
     ]
     if is_infiniband(fabric):
         return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
@@ -102,7 +102,7 @@ def candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
 
 
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
-    """The members of one fabric.
+    """Return the members of one fabric.
 
     InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node;
     else the only one that has them on some node, so that a port that is down is missed by name and the fabric is still
@@ -113,9 +113,9 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     :param subnets: what the ports of each node see; a node that could not be asked may be absent
     """
     if not is_infiniband(fabric):
-        seats = {name: candidates(fabric, node) for name, node in nodes.items()}
+        seats = {name: find_candidates(fabric, node) for name, node in nodes.items()}
         return _number(fabric, (), {name: tuple((hca, None) for hca in hcas) for name, hcas in seats.items()}, seats)
-    groups = _groups(fabric, nodes, subnets)
+    groups = _make_groups(fabric, nodes, subnets)
     wanted = tuple(_normal(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
     if wanted:
         seen = tuple(guid for guid in groups if guid in wanted)
@@ -132,14 +132,14 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
                 f" '{fabric.name}'",
             )
         chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
-        return _number(fabric, seen, chosen, _possible(fabric, nodes, chosen, groups))
+        return _number(fabric, seen, chosen, _find_possible(fabric, nodes, chosen, groups))
     count = fabric.select.hcas_per_node
     exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
     partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
     choice = exact or partly
     if len(choice) == 1:
         chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
-        return _number(fabric, (choice[0],), chosen, _possible(fabric, nodes, chosen, groups))
+        return _number(fabric, (choice[0],), chosen, _find_possible(fabric, nodes, chosen, groups))
     seen_by = _described(groups, "; ") or "no port sees a subnet manager"
     if not choice:
         return _unresolved(
@@ -162,13 +162,13 @@ Pairs = tuple[Pair, ...]
 Group = dict[str, Pairs]
 
 
-def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
+def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
     """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the
     first one stands for it."""
     groups: dict[str, dict[str, list[Pair]]] = {}
     for name, node in nodes.items():
-        masters = masters_of(subnets.get(name, ()))
-        for hca in candidates(fabric, node):
+        masters = find_masters(subnets.get(name, ()))
+        for hca in find_candidates(fabric, node):
             counted = set()
             for port in hca.ports:
                 guid = masters.get((hca.rdma_device or "", port.number))
@@ -178,14 +178,14 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
     return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
 
 
-def masters_of(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
+def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
     """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the
     port."""
     return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
-    """The HCAs of a node that see one of several managers, each once."""
+    """Return the HCAs of a node that see one of several managers, each once."""
     chosen: dict[str, Pair] = {}
     for pairs in of_managers:
         for hca, port in pairs:
@@ -195,7 +195,7 @@ def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
 
 def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
     """Give each HCA its rail."""
-    rails = numbers(
+    rails = number_rails(
         {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node
     )
     members = {
@@ -207,9 +207,11 @@ def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Sea
     return Membership(fabric.name, guids, members)
 
 
-def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> dict[str, list[Hca]]:
-    """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its
-    slot, on all of its kind."""
+def _find_possible(
+    fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]
+) -> dict[str, list[Hca]]:
+    """Return the members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by
+    its slot, on all of its kind."""
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
     others = {
         address_of(hca)
@@ -219,7 +221,7 @@ def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mappin
         if hca.name not in mine.get(name, ())
     }
     return {
-        name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others]
+        name: [hca for hca in find_candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others]
         for name, node in nodes.items()
     }
 

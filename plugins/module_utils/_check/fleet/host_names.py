@@ -11,9 +11,9 @@ import typing
 from ..._model.hca import NodeHcas
 
 
-def owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
-    """Nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a node's own
-    HCAs bear.
+def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
+    """Return the nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a
+    node's own HCAs bear.
 
     The first word that HCAs of several nodes bear is none: ``MT4129``, before rdma-ndd wrote another.
     """
@@ -30,7 +30,8 @@ def owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
 
 
 def host_of(text: str) -> str:
-    """The short name of the host that a node description or an inventory names first; empty where there is none."""
+    """Return the short name of the host that a node description or an inventory names first; empty where there is
+    none."""
     return next(iter(text.split()), "").partition(".")[0].lower()
 
 

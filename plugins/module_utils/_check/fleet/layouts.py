@@ -14,9 +14,9 @@ from ..._model.hca import Hca
 Seats = typing.Mapping[str, typing.Sequence[Hca]]
 
 
-def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
-    """Nodes of one layout, the first of them as its name. One that lacks an HCA belongs to the most frequent layout
-    that has all of its others.
+def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of one layout, the first of them as its name. One that lacks an HCA belongs to the most frequent
+    layout that has all of its others.
 
     A layout that more nodes have lacks nothing: who has one more is the odd one.
 
@@ -36,8 +36,8 @@ def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, t
     return {names[0]: tuple(names) for names in nodes.values()}
 
 
-def numbers(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
-    """The rail of each member, by node and name of the HCA.
+def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
+    """Return the rail of each member, by node and name of the HCA.
 
     Nodes of one layout have their HCAs at the same PCI addresses: then a missing one leaves a gap, and does not shift
     the others. Across layouts the names of the RDMA devices count where all nodes draw from the same ones, as udev's
@@ -52,8 +52,8 @@ def numbers(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str]
         return _of_group(every, members, possible, count, {})
     named = bool(_drawn(_device, every, members, count))
     result = {}
-    for group in families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
-        result.update(_of_group(group, members, possible, count, _devices(group, possible) if named else {}))
+    for group in group_families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
+        result.update(_of_group(group, members, possible, count, _collect_devices(group, possible) if named else {}))
     return result
 
 
@@ -74,22 +74,23 @@ def _of_group(
 
 
 def _drawn(key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: Seats, count: int) -> set[str]:
-    """The few names that all nodes draw from, each at most once a node; none where they are more than the HCAs of a
-    node."""
+    """Return the few names that all nodes draw from, each at most once a node; none where they are more than the HCAs
+    of a node."""
     names = [[key(hca) for hca in seats[node]] for node in group]
     together = {name for node in names for name in node}
     tells = "" not in together and len(together) <= count and all(len(set(node)) == len(node) for node in names)
     return together if tells else set()
 
 
-def _devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
-    """The RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's numbers."""
+def _collect_devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
+    """Return the RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's
+    numbers."""
     found = {(address_of(hca), _device(hca)) for node in group for hca in seats[node]}
     return dict(found) if len({address for address, _name in found}) == len(found) else {}
 
 
 def address_of(hca: Hca) -> str:
-    """Its PCI address; empty without one."""
+    """Return its PCI address; empty without one."""
     return hca.pci.address if hca.pci else ""
 
 

@@ -12,8 +12,8 @@ import typing
 from ..._model.fabric import SeenTopology
 from ..._model.hca import Hca, Port
 from ..._model.text import folded
-from .hcas_of_fabric import Membership, Nodes, Subnets, masters_of
-from .places import Topologies, seen_at
+from .hca_locations import Topologies, find_topology_with_source
+from .hcas_of_fabric import Membership, Nodes, Subnets, find_masters
 
 #: node, RDMA device, number of the port
 Key = tuple[str, str, int]
@@ -23,7 +23,7 @@ _MOST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class LidClaim:
     """A LID that ports tell and that is not theirs, or of which it is not known whose it is.
 
     :ivar ports: those of which it is not proven that they have it
@@ -51,9 +51,11 @@ class _ClaimedPort:
         return "{} {} port {}".format(*self.key)
 
 
-def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> tuple[Claim, ...]:
-    """The LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the order
-    of the LIDs.
+def find_false_claims(
+    membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies
+) -> tuple[LidClaim, ...]:
+    """Return the LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the
+    order of the LIDs.
 
     Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven;
     without it, of two ports neither is.
@@ -70,7 +72,7 @@ def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topolog
             wrong = [port for port in ports if port not in proven] if len(proven) == 1 else ports
         if wrong:
             claims.append(
-                Claim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
+                LidClaim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
             )
     return tuple(claims)
 
@@ -84,16 +86,16 @@ def _says(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
 
 
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
-    """The ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
+    """Yield the ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
     for name, node in nodes.items():
-        masters = masters_of(subnets.get(name, ()))
-        for hca, port in _ports(node.hcas):
+        masters = find_masters(subnets.get(name, ()))
+        for hca, port in _list_ports(node.hcas):
             master = masters.get((hca.rdma_device or "", port.number))
             if port.lid is not None and master in membership.subnet_managers:
                 yield _ClaimedPort((name, hca.rdma_device or "", port.number), port.lid, port.guid, master or "")
 
 
-def _ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[tuple[Hca, Port]]:
+def _list_ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[tuple[Hca, Port]]:
     return ((hca, port) for hca in hcas if not hca.is_virtual for port in hca.ports)
 
 
@@ -101,7 +103,7 @@ class _TopologyLids:
     """LIDs of ports by the topology of the fabric; none where no topology was read."""
 
     def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
-        name, seen, _why = seen_at(membership, topologies)
+        name, seen, _why = find_topology_with_source(membership, topologies)
         self._master = next(
             (
                 one.master.guid

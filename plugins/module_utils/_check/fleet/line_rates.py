@@ -16,11 +16,11 @@ import typing
 
 from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
 from ..._model.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
-from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
+from ..._model.hca import Hca, NodeHcas, PcieLink, compute_pcie_gbps
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
+from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
 from .hcas_of_fabric import Member, Subnets, resolve
-from .places import by_leaf, could_be, end_of, far_ends, seen_from
 
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
@@ -47,15 +47,15 @@ _HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
 Function = tuple[str, str]
 
 
-def sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
-    """What the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine tenths of that
-    for a while.
+def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
+    """Return the rate that the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine
+    tenths of that for a while.
 
     :param speed: in GT/s
     :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
     """
     size = min(payload, USUAL_PAYLOAD)
-    return pcie_gbps(speed, width) * size / (size + HEADER) * (FOR_PACKETS if speed < _FLITS else 1.0)
+    return compute_pcie_gbps(speed, width) * size / (size + HEADER) * (FOR_PACKETS if speed < _FLITS else 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,21 +110,21 @@ class HcaRates:
 LineRates = typing.Mapping[Function, HcaRates]
 
 
-def line_rates(
+def find_line_rates(
     fabric: Fabric,
     nodes: typing.Mapping[str, NodeHcas],
     subnets: Subnets,
     topologies: typing.Mapping[str, ObservedTopologies],
     in_pods: typing.Mapping[Function, float],
 ) -> tuple[LineRates, str]:
-    """The links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
+    """Return the links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: what the ports of each node see
     :param topologies: answer of fabric_info of each node
     :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
     """
-    membership = by_leaf(resolve(fabric, nodes, subnets), topologies)
+    membership = number_by_leaf(resolve(fabric, nodes, subnets), topologies)
     members = [
         (name, member, member.hca.pci)
         for name, members in membership.members.items()
@@ -132,10 +132,10 @@ def line_rates(
         if member.hca.pci
     ]
     if is_infiniband(fabric):
-        seen, why = seen_from(membership, topologies)
-        links = _infiniband(seen, why, [member for _name, member, _pci in members])
+        seen, why = find_topology_or_first_view(membership, topologies)
+        links = _find_infiniband(seen, why, [member for _name, member, _pci in members])
     else:
-        links = _ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
+        links = _find_ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
     expected = fabric.line_rate.expected_gbps
     result = {}
     for (name, member, pci), (now, could, by) in zip(members, links):
@@ -144,13 +144,13 @@ def line_rates(
             found = HcaRates(member.hca.name, member.rail, None, *told)
         else:
             share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            found = HcaRates(member.hca.name, member.rail, now, *told, pcie_of(pci.link), share)
+            found = HcaRates(member.hca.name, member.rail, now, *told, find_pcie(pci.link), share)
         result[name, pci.address] = found
     return result, membership.why
 
 
-def pcie_of(link: PcieLink) -> Pcie:
-    """What a PCIe link carries, and could.
+def find_pcie(link: PcieLink) -> Pcie:
+    """Return the rate that a PCIe link carries, and the rate that it could carry.
 
     A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
     not known: a floor never comes from it.
@@ -171,7 +171,7 @@ def pcie_of(link: PcieLink) -> Pcie:
     payload = link.payload or USUAL_PAYLOAD
     could_payload = link.payload_could or payload
     now = (
-        sustained_gbps(link.current_speed, link.current_width, payload)
+        compute_sustained_gbps(link.current_speed, link.current_width, payload)
         if link.current_speed and link.current_width
         else None
     )
@@ -186,7 +186,7 @@ def pcie_of(link: PcieLink) -> Pcie:
         width = min(width, max(link.slot_width, link.current_width or 0))
     below = now is not None and ((link.current_speed or speed) < speed or (link.current_width or width) < width)
     could, card = (
-        sustained_gbps(*lanes, could_payload) for lanes in ((speed, width), (link.max_speed, link.max_width))
+        compute_sustained_gbps(*lanes, could_payload) for lanes in ((speed, width), (link.max_speed, link.max_width))
     )
     size = (
         f"{min(could_payload, USUAL_PAYLOAD)} bytes"
@@ -200,8 +200,8 @@ def pcie_of(link: PcieLink) -> Pcie:
     return Pcie(now, could, text, trained, below, small, slot_known, card, link.payload)
 
 
-def most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
-    """The most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
+def compute_most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
+    """Return the most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
 
     :param raw_gbps: speed x width less the encoding
     :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine
@@ -215,14 +215,14 @@ def most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
 _Link = tuple[typing.Optional[float], typing.Optional[float], str]
 
 
-def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> list[_Link]:
+def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> list[_Link]:
     """Rate now, rate that could be, and by whom, of each member's port."""
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
         why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not asked"
         return [(member.port.rate_gbps if member.port else None, None, f"iblinkinfo: {why}") for member in members]
-    ends = far_ends(topology)
-    faster = could_be(capabilities)
+    ends = collect_far_ends(topology)
+    faster = collect_possible_rates(capabilities)
     complete = capabilities.links >= 2 * len(topology.links)
     result: list[_Link] = []
     for member in members:
@@ -252,8 +252,8 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
 
 
 def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
-    """The rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says something
-    else."""
+    """Return the rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says
+    something else."""
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
@@ -267,10 +267,10 @@ def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Opti
     return could if could > rate else None
 
 
-def _ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
-    """The same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that runs
-    faster says that it can."""
-    ports = [_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
+def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
+    """Return the same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that
+    runs faster says that it can."""
+    ports = [_find_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
     best: dict[typing.Optional[float], float] = {}
     for now, card, _partner in ports:
         best[card] = max(now or 0.0, best.get(card, 0.0))
@@ -298,7 +298,7 @@ def _ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list
     return result
 
 
-def _ethernet_port(
+def _find_ethernet_port(
     hca: Hca, in_pod: typing.Optional[float]
 ) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
     """Rate now, the port's best and the partner's best, in Gb/s. What is up counts: drivers make up a rate for a port

@@ -24,7 +24,7 @@ class Apart(typing.NamedTuple):
 
 
 def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
-    """Why two ports are kept apart; None when they are not, or when the keys of one were not read.
+    """Return why two ports are kept apart; None when they are not, or when the keys of one were not read.
 
     :param sender: its partition keys that are set, ``0xffff``, in the order of its table
     """
@@ -40,12 +40,12 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
 
 def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str, ...]:
     """Return the keys of partitions in which two ports with these keys meet, as full members have them: ``0xffff``."""
-    full, known = _members(one)
-    others_full, others_known = _members(other)
+    full, known = _list_members(one)
+    others_full, others_known = _list_members(other)
     return tuple(f"0x{base | _FULL:04x}" for base in sorted(known & others_known & (full | others_full)))
 
 
-def _members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
+def _list_members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
     """Partitions of a port with these keys, by the lower 15 bits: those of which it is a full member, and all."""
     numbers = {int(key, 16) for key in keys}
     return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}

@@ -14,9 +14,9 @@ from ..._model.profiles import carries_rdma, is_infiniband
 from ..._model.text import percent
 from ..._schedule.coverage import Coverage
 from ..._schedule.paths import End, PathTable
-from .ethernet_ways import Neighbours, ethernet_ways
+from .ethernet_ways import Neighbours, find_ethernet_paths
+from .hca_locations import find_topology_or_first_view
 from .hcas_of_fabric import Membership
-from .places import seen_from
 
 #: names in one finding, at most
 MOST_NAMES = 20
@@ -24,7 +24,7 @@ MOST_NAMES = 20
 Port = tuple[int, str]
 
 
-def ways_of(
+def find_paths(
     fabric: Fabric,
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
@@ -32,7 +32,8 @@ def ways_of(
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
+    """Return the ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread``
+    says so.
 
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None: all
@@ -41,9 +42,9 @@ def ways_of(
     """
     if not is_infiniband(fabric):
         if carries_rdma(fabric):
-            return ethernet_ways(membership, neighbours or {}, only)
+            return find_ethernet_paths(membership, neighbours or {}, only)
         return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
-    seen, why = seen_from(membership, topologies)
+    seen, why = find_topology_or_first_view(membership, topologies)
     if seen is None or seen.topology is None:
         return None, why
     ends = [
@@ -72,10 +73,10 @@ def ways_of(
     return PathTable(seen.topology, tables, ends, spread, across=across), ""
 
 
-def coverage_finding(
+def report_coverage(
     check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
 ) -> Finding:
-    """Which links tests went over. One that none went over is not known to be good.
+    """Report the links that tests went over. One that none went over is not known to be good.
 
     :param check: id of the finding
     :param note: what else is known of the ways
@@ -97,6 +98,6 @@ def coverage_finding(
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return between.join(names[:MOST_NAMES]) + more

@@ -67,7 +67,7 @@ class Trial(typing.NamedTuple):
 
 
 class Suspect(typing.NamedTuple):
-    """What explains some failed trials.
+    """A component that explains some failed trials.
 
     :ivar elements: more than one: the trials cannot tell them apart. Empty: nothing stands out in what is left
     :ivar failed: trials over it that failed
@@ -81,9 +81,9 @@ class Suspect(typing.NamedTuple):
     explained: tuple[Trial, ...]
 
 
-def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
-    """A trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known, and none
-    is suspected."""
+def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
+    """Return a trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known,
+    and none is suspected."""
     # hundreds of thousands of these are made for a large fabric
     one, other = f"{client.node} {client.hca}", f"{server.node} {server.hca}"
     elements = [
@@ -106,13 +106,13 @@ def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
 
 
 def named(elements: typing.Sequence[Element]) -> str:
-    """What a reader calls a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
+    """Return the name of a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
     return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
 
 
 def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
-    """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a
-    topology."""
+    """Return the links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and
+    without a topology."""
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
     names = {node.guid: node.called for node in topology.nodes}
@@ -136,9 +136,9 @@ def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
     return f"{names.get(near.guid, near.guid)} port {near.port} - {names.get(far.guid, far.guid)} port {far.port}"
 
 
-def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple[Suspect, ...]:
-    """The fewest elements that explain the failed trials, the strongest first. Every failed trial is explained by
-    exactly one suspect.
+def find_suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple[Suspect, ...]:
+    """Return the fewest elements that explain the failed trials, the strongest first. Every failed trial is explained
+    by exactly one suspect.
 
     :param trials: the passed ones too: they exonerate what they ran over
     :param most: what so many suspects do not explain is the last one, without an element
@@ -152,7 +152,7 @@ def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple
         now = collections.Counter(element for trial in left for element in trial.elements)
         # what an earlier suspect explains says nothing about the others
         over = {element: count + total[element] - failed[element] for element, count in now.items()}
-        best = _strongest(now, over, len(left), passed + len(left), len(total)) if len(found) < most else None
+        best = _find_strongest(now, over, len(left), passed + len(left), len(total)) if len(found) < most else None
         if best is None:
             found.append(Suspect((), len(left), len(left) + passed, tuple(left)))
             break
@@ -164,14 +164,14 @@ def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple
     return tuple(found)
 
 
-def _strongest(
+def _find_strongest(
     failed: typing.Mapping[Element, int],
     over: typing.Mapping[Element, int],
     all_failed: int,
     everything: int,
     elements: int,
 ) -> typing.Optional[Element]:
-    """The element to suspect first.
+    """Return the element to suspect first.
 
     One without a passing trial comes before one that has some: two bad HCAs are two HCAs, and not one half-bad node.
     What chance may have made counts only when nothing passed over it; a fabric of two nodes has no more to tell.
@@ -179,7 +179,7 @@ def _strongest(
     threshold = math.log(elements / _BY_CHANCE)
 
     def rank(element: Element) -> tuple[bool, bool, float, int]:
-        strength = _likelihood_ratio(failed[element], over[element], all_failed, everything)
+        strength = _compute_likelihood_ratio(failed[element], over[element], all_failed, everything)
         return strength >= threshold, failed[element] == over[element], strength, failed[element]
 
     # of equals the first by name, so that the answer is the same each time
@@ -187,20 +187,20 @@ def _strongest(
     return best if best is not None and any(rank(best)[:2]) else None
 
 
-def _likelihood_ratio(failed: int, trials: int, all_failed: int, everything: int) -> float:
+def _compute_likelihood_ratio(failed: int, trials: int, all_failed: int, everything: int) -> float:
     """Logarithm of how much likelier the outcome is when this element has a failure rate of its own; 0 when its rate is
     not above the others'."""
     others_failed, others = all_failed - failed, everything - trials
     if others and failed / trials <= others_failed / others:
         return 0.0
     return (
-        _log_likelihood(failed, trials)
-        + _log_likelihood(others_failed, others)
-        - _log_likelihood(all_failed, everything)
+        _compute_log_likelihood(failed, trials)
+        + _compute_log_likelihood(others_failed, others)
+        - _compute_log_likelihood(all_failed, everything)
     )
 
 
-def _log_likelihood(failed: int, trials: int) -> float:
+def _compute_log_likelihood(failed: int, trials: int) -> float:
     """Of the outcome, with the failure rate that fits it best."""
     return sum(count * math.log(count / trials) for count in (failed, trials - failed) if count)
 

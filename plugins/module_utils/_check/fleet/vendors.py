@@ -102,12 +102,12 @@ _BY_ID = {vendor.pci: vendor for vendor in VENDORS}
 _BY_DRIVER = {driver: vendor for vendor in VENDORS for driver in vendor.drivers}
 
 
-def vendor_of(hca: Hca) -> typing.Optional[Vendor]:
+def find_vendor(hca: Hca) -> typing.Optional[Vendor]:
     """Return the vendor of a function; None of one that is not in the table."""
-    return vendor_with(hca.pci.vendor, hca.pci.driver) if hca.pci else None
+    return find_vendor_with(hca.pci.vendor, hca.pci.driver) if hca.pci else None
 
 
-def vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Optional[Vendor]:
+def find_vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Optional[Vendor]:
     """Return the vendor with a PCI vendor id, or whose driver this is; None of one that is not in the table."""
     return _BY_ID.get(pci) or _BY_DRIVER.get(driver or "")
 
@@ -115,7 +115,7 @@ def vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Optiona
 def load_driver(hcas: typing.Iterable[Hca]) -> str:
     """Return how the network driver of these functions is loaded."""
     seen = list(hcas)
-    vendors = _vendors(seen)
+    vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
     found = f"Load the driver that {_look_up(seen)} names with modprobe{f' ({names})' if names else ''}."
     return f"{found} {_missing(vendors)} dmesg shows why a driver does not take a function."
@@ -124,11 +124,11 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
 def load_rdma(hcas: typing.Iterable[Hca]) -> str:
     """Return how the RDMA driver of these functions is loaded."""
     seen = list(hcas)
-    vendors = _vendors(seen)
+    vendors = _list_vendors(seen)
     strange = [
         hca
         for hca in seen
-        for vendor in [vendor_of(hca)]
+        for vendor in [find_vendor(hca)]
         if hca.pci and vendor and hca.pci.driver not in (None, *vendor.drivers)
     ]
     if not vendors or strange:
@@ -138,7 +138,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
         )
     modules = " and ".join(f"modprobe {vendor.rdma}" for vendor in vendors)
     more = " ".join(
-        _with_address(vendor.enable_rdma, _addresses([hca for hca in seen if vendor_of(hca) is vendor]))
+        _add_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
         for vendor in vendors
     )
     return f"Load the RDMA driver: {modules}. {_missing(vendors)} {more} See dmesg for this function."
@@ -146,30 +146,30 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
 
 def enable_functions(hca: Hca) -> str:
     """Return how a NIC comes to offer virtual functions."""
-    vendor = vendor_of(hca)
+    vendor = find_vendor(hca)
     text = (
         vendor.enable_functions
         if vendor
         else "Switch SR-IOV on in its firmware by the tool of its vendor, then power-cycle."
     )
-    return _with_address(text, _addresses([hca]))
+    return _add_address(text, _list_addresses([hca]))
 
 
 def more_functions(hca: Hca) -> str:
     """Return how a NIC comes to offer more virtual functions."""
-    vendor = vendor_of(hca)
+    vendor = find_vendor(hca)
     text = (
         vendor.more_functions
         if vendor
         else "Raise their number in its firmware by the tool of its vendor, then power-cycle."
     )
-    return _with_address(text, _addresses([hca]))
+    return _add_address(text, _list_addresses([hca]))
 
 
 def burn(hca: Hca) -> str:
     """Return how another firmware is written, as a part of a sentence."""
-    vendor = vendor_of(hca)
-    return _with_address(vendor.burn if vendor else "the tool of its vendor", _addresses([hca]))
+    vendor = find_vendor(hca)
+    return _add_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
 
 
 def link_command(hca: typing.Optional[Hca], address: str) -> str:
@@ -177,28 +177,28 @@ def link_command(hca: typing.Optional[Hca], address: str) -> str:
 
     :param address: of the function
     """
-    vendor = vendor_of(hca) if hca is not None else None
+    vendor = find_vendor(hca) if hca is not None else None
     return (vendor.link if vendor else "ethtool -m INTERFACE").replace("ADDRESS", address)
 
 
 def priorities_command(hca: typing.Optional[Hca]) -> str:
     """Return the command that shows how the port of a NIC treats priorities."""
-    vendor = vendor_of(hca) if hca is not None else None
+    vendor = find_vendor(hca) if hca is not None else None
     return vendor.priorities if vendor else "dcb pfc show dev INTERFACE"
 
 
-def _vendors(hcas: typing.Iterable[Hca]) -> tuple[Vendor, ...]:
+def _list_vendors(hcas: typing.Iterable[Hca]) -> tuple[Vendor, ...]:
     """Return the vendors of these functions, in the order of the table; none where one of them is not in it."""
-    seen = [vendor_of(hca) for hca in hcas]
+    seen = [find_vendor(hca) for hca in hcas]
     return tuple(vendor for vendor in VENDORS if vendor in seen) if None not in seen else ()
 
 
-def _addresses(hcas: typing.Iterable[Hca]) -> tuple[str, ...]:
+def _list_addresses(hcas: typing.Iterable[Hca]) -> tuple[str, ...]:
     """Return the addresses of the physical functions."""
     return tuple(dict.fromkeys(hca.physical_function or hca.pci.address for hca in hcas if hca.pci))
 
 
-def _with_address(text: str, addresses: typing.Sequence[str]) -> str:
+def _add_address(text: str, addresses: typing.Sequence[str]) -> str:
     return text.replace("ADDRESS", addresses[0]) if len(addresses) == 1 else text
 
 

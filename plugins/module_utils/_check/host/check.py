@@ -15,13 +15,13 @@ from ..._model.intent import Fabric, Intent
 from ..._model.platform import ObservedPlatform
 from ..._model.profiles import carries_rdma
 from ..controllers.image_pull import concerns, explain, of_pods
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 from . import gpudirect
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar proofs: of locked memory
@@ -45,7 +45,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
+    """Check the limit that the intent asks for, and its proof on each node and RDMA fabric."""
     memlock = intent.cluster.host.memlock
     findings: list[Finding] = []
     for name in facts.nodes:
@@ -53,8 +53,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods
         )
     if intent.cluster.host.gpudirect == "peermem":
-        findings.insert(0, _policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
-    findings += _kernel_arguments(intent.cluster.host.kernel_arguments, facts)
+        findings.insert(0, _check_policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
+    findings += _check_kernel_arguments(intent.cluster.host.kernel_arguments, facts)
     if memlock is None:
         return (
             *findings,
@@ -68,14 +68,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings.append(_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts)
+            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts)
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
     fabrics = proven(intent)
     for fabric in fabrics:
         findings += [
-            _proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts)
+            _check_proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts)
             for name in facts.nodes or ("inventory",)
         ]
     if not fabrics:
@@ -85,7 +85,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
+def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
     """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, whose roll stage network
     has judged."""
     check_id, expected = "host.kernel_arguments", " ".join(wanted)
@@ -104,7 +104,7 @@ def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iter
             yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
         elif runs is None:
             why = f"How the node was booted is not known: {seen.error or 'its kernel arguments could not be read'}."
-            remedy = answers.remedy(name, facts.by_pods, "/proc/cmdline")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         else:
             why = (
@@ -119,11 +119,11 @@ def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iter
 
 
 def proven(intent: Intent) -> tuple[Fabric, ...]:
-    """The fabrics on which memory can be registered."""
+    """Return the fabrics on which memory can be registered."""
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
 
-def _policy(facts: Facts, loaded: bool) -> Finding:
+def _check_policy(facts: Facts, loaded: bool) -> Finding:
     """nvidia-peermem is loaded by the GPU operator, which takes one ClusterPolicy and ignores a second.
 
     :param loaded: each node of the inventory shows it
@@ -214,12 +214,12 @@ def _limit(memlock: Memlock) -> Finding:
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
 
 
-def _runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> Finding:
+def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> Finding:
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
         why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
-        remedy = answers.remedy(name, facts.by_pods, "systemctl and containerd")
+        remedy = unreachable_nodes.remedy(name, facts.by_pods, "systemctl and containerd")
         return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
     if seen.value.strip() == wanted:
         return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
@@ -251,7 +251,7 @@ def _expected(memlock: Memlock) -> str:
     return f"{limit}, and {memlock.proof_mib} MiB registered by a user that is not root"
 
 
-def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
+def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
     expected = _expected(memlock)
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "no pod was started"

@@ -15,7 +15,7 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.host_intent import HostNeeds
 from ..._model.platform import GpuDriver, ObservedPlatform
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
@@ -40,7 +40,7 @@ def check(
                 "no answer",
                 expected,
                 why,
-                answers.remedy(name, by_pods, "Python 3.9 or later"),
+                unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later"),
             ),
         )
     driver = platform.gpu
@@ -80,7 +80,7 @@ def check(
 
 
 def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
-    """Why not, in words; nothing when it is there."""
+    """Return why DMA-BUF is not available, in words; nothing when it is."""
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if number is None:
         yield f"the kernel's version is not known ({kernel})"

@@ -27,7 +27,7 @@ _BASELINE = frozenset(
 
 
 def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
-    """What of a pod the level baseline refuses, for a reader."""
+    """Return the parts of a pod that the level baseline refuses, in words."""
     found = ["hostNetwork"] if template.host_network else []
     found += [f"hostPath {path}" for path in template.host_paths]
     for container in (*template.init_containers, *template.containers):
@@ -38,8 +38,8 @@ def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def constraints(template: PodTemplate) -> str:
-    """What OpenShift's SecurityContextConstraints must allow the account of the pod."""
+def describe_constraints(template: PodTemplate) -> str:
+    """Describe what OpenShift's SecurityContextConstraints must allow the account of the pod."""
     containers = (*template.init_containers, *template.containers)
     added = sorted({name for container in containers for name in container.capabilities})
     needs = [f"allowedCapabilities [{', '.join(added)}]"] if added else []
@@ -50,7 +50,7 @@ def constraints(template: PodTemplate) -> str:
 
 
 def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -> Finding:
-    """Whether the namespace admits the pods of a job, as far as its label says.
+    """Check that the namespace admits the pods of a job, as far as its label says.
 
     :param enforced: value of LABEL of the namespace; empty where it has none, so that the default of the cluster
         counts; None where it was not read
@@ -77,7 +77,7 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
             "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks.",
         )
     needs = "; ".join(beyond)
-    expected = f"{LABEL}=privileged; on OpenShift {constraints(template)}"
+    expected = f"{LABEL}=privileged; on OpenShift {describe_constraints(template)}"
     if enforced in ("baseline", "restricted"):
         why = f"The API server refuses the pods: the namespace enforces the level {enforced}, and they need {needs}."
         remedy = (

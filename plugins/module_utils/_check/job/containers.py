@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import Container
+from ..._model.job import PodContainer
 from ..._parse.kubernetes.quantity import quantity
 from .scope import Scope
 
@@ -113,7 +113,7 @@ def check_added(scope: Scope) -> typing.Iterator[Finding]:
     yield Finding("job.added", scope.subject, WARN, measured, expected, why, remedy)
 
 
-def _differs(item: Container, name: str) -> bool:
+def _differs(item: PodContainer, name: str) -> bool:
     if name not in item.requests or name not in item.limits:
         return True
     return quantity(item.requests[name], name) != quantity(item.limits[name], name)

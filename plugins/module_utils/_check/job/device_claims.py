@@ -10,7 +10,7 @@ import typing
 
 from ..._model.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
+from ..._model.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
 from ..._model.text import folded
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
@@ -42,26 +42,26 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
     return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
 
 
-def with_uses(job: Workload, known: DeviceClaims) -> Workload:
+def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
     """Return the job with what the claims of each container bring it."""
     templates = []
     for template in job.templates:
         claims = {claim.name: claim for claim in template.device_claims}
-        containers = tuple(_with_uses(item, claims, job.namespace, known) for item in template.containers)
+        containers = tuple(_add_uses(item, claims, job.namespace, known) for item in template.containers)
         templates.append(dataclasses.replace(template, containers=containers))
     return dataclasses.replace(job, templates=tuple(templates))
 
 
-def _with_uses(
-    container: Container, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
-) -> Container:
+def _add_uses(
+    container: PodContainer, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
+) -> PodContainer:
     taken = (item for item in container.device_claims if item.name in claims)
-    uses = (use for item in taken for use in _uses(namespace, claims[item.name], known, item.request))
+    uses = (use for item in taken for use in _list_uses(namespace, claims[item.name], known, item.request))
     return dataclasses.replace(container, claimed=tuple(dict.fromkeys(uses)))
 
 
-def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """What the devices of a claim are; that can't be told where the claim is not known.
+def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
+    """Return the uses of the devices of a claim; unknown where the claim is not known.
 
     :param request: of the claim, whose devices alone are meant; empty: all
     """
@@ -82,19 +82,19 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
     names = {claim.name for claim in template.device_claims}
     every = [taken for item in (*template.containers, *template.init_containers) for taken in item.device_claims]
     taken = {item.name for item in every}
-    wrong = [*_not_of_pod(scope, sorted(taken - names)), *_not_taken(scope, sorted(names - taken))]
+    wrong = [*_report_not_of_pod(scope, sorted(taken - names)), *_report_not_taken(scope, sorted(names - taken))]
     for claim in template.device_claims:
-        wrong += (_doubted(item) if known.errors else item for item in _judged(scope, claim, known))
-        wrong += _not_of_claim(
+        wrong += (_report_doubted(item) if known.errors else item for item in _judged(scope, claim, known))
+        wrong += _report_not_of_claim(
             scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request})
         )
     if template.device_claims and known.errors:
-        wrong.append(_unread(scope, known))
+        wrong.append(_report_unread(scope, known))
     yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
 
 
-def _doubted(finding: Finding) -> Finding:
-    """The same where objects are left out that can't be read: what lacks may be one of them."""
+def _report_doubted(finding: Finding) -> Finding:
+    """Return the same where objects are left out that can't be read: what lacks may be one of them."""
     return (
         dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
         if finding.status == FAIL
@@ -102,7 +102,7 @@ def _doubted(finding: Finding) -> Finding:
     )
 
 
-def _unread(scope: Scope, known: DeviceClaims) -> Finding:
+def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
     why = f"These are not of the form that Kubernetes gives them, and left out: {folded(known.errors, 5, '; ')}."
     remedy = "Have who made them correct or remove them; a ResourceSlice is of the driver's pod on its node."
     return Finding(
@@ -110,7 +110,7 @@ def _unread(scope: Scope, known: DeviceClaims) -> Finding:
     )
 
 
-def _not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _report_not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
         why = "A container takes a claim that its pod does not have, and the API server refuses each of the pods."
         hint = scope.hints.nearest(name, [claim.name for claim in scope.template.device_claims])
@@ -125,14 +125,14 @@ def _not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Fi
         )
 
 
-def _not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
         why = "The devices are allocated to the pod, and none of its containers gets them: nobody else can have them."
         remedy = "Name it in resources.claims of the container that computes."
         yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "taken by no container", _EXPECTED, why, remedy)
 
 
-def _not_of_claim(
+def _report_not_of_claim(
     scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
     """Find requests that a container takes and the claim does not have; of a claim that is not known nothing is
@@ -205,7 +205,7 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
         for item in scope.job.templates
         if any((one.of, one.template) == (claim.of, False) for one in item.device_claims)
     )
-    if pods > 1 and "network" in _uses(scope.job.namespace, claim, known):
+    if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
             f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for"
             " room on it."
@@ -234,10 +234,10 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
                 "Install its driver, or correct the name.",
             )
     if scope.world is not None:
-        yield from _too_few(subject, found, known)
+        yield from _report_too_few(subject, found, known)
 
 
-def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of
     several drivers nothing is said."""
     drivers: dict[str, None] = {}
@@ -261,12 +261,12 @@ def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.It
             )
             yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
         else:
-            yield from _of_one_node(subject, request, offered, known)
+            yield from _check_one_node(subject, request, offered, known)
     for driver in drivers:
-        yield from _implausible(subject, driver, known)
+        yield from _report_implausible(subject, driver, known)
 
 
-def _of_one_node(
+def _check_one_node(
     subject: str, request: DeviceRequest, offered: typing.Sequence[tuple[int, str, int]], known: DeviceClaims
 ) -> typing.Iterator[Finding]:
     """Find a request that one node alone can meet, of several that have such devices: each node says itself what it
@@ -296,7 +296,7 @@ def _of_one_node(
         yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
 
 
-def _implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
+def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find nodes that say they have more devices than any machine."""
     found = [
         f"{node}: {count} devices of {driver}"
@@ -320,7 +320,7 @@ def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
     """For a reader: what each claim brings."""
     return (
         ", ".join(
-            f"{claim.name}: {' and '.join(_uses(namespace, claim, known)) or 'nothing'}"
+            f"{claim.name}: {' and '.join(_list_uses(namespace, claim, known)) or 'nothing'}"
             for claim in template.device_claims
         )
         or "none"

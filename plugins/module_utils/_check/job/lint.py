@@ -16,15 +16,15 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.device_claims import DeviceClaims
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.job import JobObjects, JobSurroundings, PodTemplate, Workload
+from ..._model.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.load import Hints
 from ..._parse.job.manifest import RUNTIMES, is_job
-from ..._parse.job.manifest import workload as parse
+from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from ..controllers.unread import describe_unread
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
-from .device_claims import add_cluster, check_device_claims, read_claims, with_uses
+from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
 from .nccl import check_evidence, check_hcas, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
@@ -38,7 +38,7 @@ def lint(
     runtimes: typing.Sequence[Resource] = (),
     world: typing.Optional[JobSurroundings] = None,
 ) -> tuple[Finding, ...]:
-    """Findings on jobs: on each pod template one at least for each rule.
+    """Return findings on jobs: on each pod template one at least for each rule.
 
     :param resources: the jobs
     :param runtimes: what stands beside them: runtimes to which TrainJobs among them refer, and claims of devices
@@ -57,7 +57,7 @@ def lint(
     known = add_cluster(beside, world)
     for resource in resources:
         try:
-            job = with_uses(parse(resource, runtimes), known)
+            job = add_uses(parse(resource, runtimes), known)
         except ResourceError as error:
             why = f"It can't be read: {error.seen}."
             findings.append(
@@ -83,7 +83,7 @@ def lint(
     return tuple(findings)
 
 
-def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
+def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
     """Return the objects of the cluster that jobs name. A job that can't be read names none, and ``lint`` says so.
 
     :param runtimes: as of ``lint``
@@ -112,9 +112,9 @@ def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[R
     )
 
 
-def jobs_of(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
-    """Those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read counts
-    as well."""
+def list_jobs(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
+    """Return those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read
+    counts as well."""
     resources = tuple(resources)
     beside = any(item.get("kind") == "TrainJob" for item in resources)
     return tuple(item for item in resources if _may_be_job(item) and not (beside and item.get("kind") in RUNTIMES))
@@ -134,10 +134,10 @@ def _name(resource: Resource) -> str:
 
 
 def _lint_job(
-    job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
+    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
 ) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints) for template in job.templates]
-    yield _framework(job)
+    yield _check_framework(job)
     for scope in scopes:
         yield from check_variables(scope)
         yield from check_volumes(scope)
@@ -171,7 +171,7 @@ def _lint_job(
         yield from check_claims(job, scopes, world)
 
 
-def _framework(job: Workload) -> Finding:
+def _check_framework(job: JobWorkload) -> Finding:
     expected = "pods that are told of each other"
     if not job.lost:
         return ok("job.framework", job.subject, "nothing speaks against it", expected)

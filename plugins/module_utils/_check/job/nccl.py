@@ -156,7 +156,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
     if setting.value is None:
-        yield _in_another_object(check, subject, expected)
+        yield _check_in_another_object(check, subject, expected)
         return
     if scope.template.host_network:
         why = "The pods have the interfaces of their nodes, which are not known here."
@@ -215,7 +215,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         )
         return
     if setting.value is None:
-        yield _in_another_object(check, subject, expected)
+        yield _check_in_another_object(check, subject, expected)
         return
     choice, value, remedy = (
         Choice.of(setting.value),
@@ -229,7 +229,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         return
     pods = [pod for pod in scope.world.pods if pod.devices] if scope.world else []
     if pods:
-        yield from (_of_pod(check, f"{subject} of pod {pod.name}", choice, pod.devices, value) for pod in pods)
+        yield from (_check_pod(check, f"{subject} of pod {pod.name}", choice, pod.devices, value) for pod in pods)
         return
     findings = []
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
@@ -298,7 +298,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     yield from findings or [ok(check, subject, value, expected)]
 
 
-def _of_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...], value: str) -> Finding:
+def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...], value: str) -> Finding:
     left, extra = (
         [name for name in devices if not choice.takes(name)],
         [] if choice.exclude else choice.unmatched(devices),
@@ -353,11 +353,11 @@ class Choice:
 
 
 def _named(names: typing.Sequence[str]) -> str:
-    """Names of a list that somebody wrote, for each node and each pod again."""
+    """Return the names of a list that somebody wrote, for each node and each pod again."""
     return cut(folded(names), _SHOWN)
 
 
-def _in_another_object(check: str, subject: str, expected: str) -> Finding:
+def _check_in_another_object(check: str, subject: str, expected: str) -> Finding:
     """Return the finding on a variable whose value the job takes from another object (valueFrom)."""
     why, remedy = "The value is in another object.", "Write the value into the job."
     return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)

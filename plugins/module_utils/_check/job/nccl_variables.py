@@ -123,5 +123,5 @@ PLUGINS = ("NCCL_INSPECTOR_", "NCCL_PROFILE_", "NCCL_PROFILER_", "NCCL_TUNER_")
 
 
 def is_read(name: str) -> bool:
-    """Whether anybody reads it today."""
+    """Return whether anybody reads it today."""
     return name in KNOWN or name in OTHERS or name.startswith(PLUGINS)

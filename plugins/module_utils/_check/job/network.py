@@ -33,7 +33,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         )
         return
     if not template.networks and scope.claims_network:
-        yield _by_claim(scope)
+        yield _check_claim(scope)
         return
     if not template.networks:
         pods = sum(
@@ -87,8 +87,8 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             yield ok(check, subject, " + ".join(item.kinds), expected)
 
 
-def _by_claim(scope: Scope) -> Finding:
-    """A network that claims bring, without the annotation."""
+def _check_claim(scope: Scope) -> Finding:
+    """Judge a network that claims bring, without the annotation."""
     check, expected = "job.networks", "a secondary network that is there"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:
@@ -193,8 +193,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
         )
         remedy = "Ask for the network's resource, such as rdma/rdma_shared_device_eth: 1."
         for container in scope.workers:
-            if container.replaced is not None and _network_devices(container.replaced):
-                why, remedy = _why_replaced(container.replaced, _network_devices(container.replaced))
+            if container.replaced is not None and _collect_network_devices(container.replaced):
+                why, remedy = _why_replaced(container.replaced, _collect_network_devices(container.replaced))
         wrong.append(Finding(check, scope.subject, FAIL, "no RDMA resource", expected, why, remedy))
     yield from wrong or [
         ok(
@@ -206,7 +206,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     ]
 
 
-def _network_devices(replaced: Replaced) -> dict[str, str]:
+def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     """Return the extended resources that were replaced, but for the GPUs."""
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
@@ -216,7 +216,7 @@ def _replaced(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
     for container in scope.workers:
         if (
             container.replaced is not None
-            and name in _network_devices(container.replaced)
+            and name in _collect_network_devices(container.replaced)
             and name not in container.limits
         ):
             yield container.replaced, int(quantity(container.replaced.limits[name], name))

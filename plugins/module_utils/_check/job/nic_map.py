@@ -16,13 +16,13 @@ from ..._model.intent import Fabric
 from ..._model.load import Hints
 from ..._model.nic_map import NicLine, NicMap
 from ..._parse.kubernetes.addresses import Pool, RangeError
-from ..addresses.arithmetic import pool_of
+from ..addresses.arithmetic import find_pool
 from ..fleet.hcas_of_fabric import resolve
 
 
 @dataclasses.dataclass(frozen=True)
-class Ground:
-    """What a map is held against.
+class NicMapInputs:
+    """The data with which a map is compared.
 
     :ivar netdevs: all netdevs of each node that was read
     :ivar unread: nodes that were not, each with the reason
@@ -38,7 +38,7 @@ class Ground:
     gateway: str = ""
 
 
-def members_of(
+def list_members(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
 ) -> tuple[dict[str, tuple[str, ...]], str]:
     """Netdevs of a fabric on each node that answered, in the order of the rails, and why it could not be made out;
@@ -51,12 +51,12 @@ def members_of(
     }, found.why
 
 
-def ground_of(
+def collect_inputs(
     fabric: typing.Optional[Fabric],
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
-) -> Ground:
-    """What a map is held against, out of the answers of the nodes.
+) -> NicMapInputs:
+    """Return the data with which a map is compared, from the answers of the nodes.
 
     :param fabric: None where the map is of a network that the intent does not have
     """
@@ -64,18 +64,18 @@ def ground_of(
     unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
     netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
     if fabric is None or fabric.ipam is None:
-        return Ground(netdevs, unread)
-    members, why = members_of(fabric, hcas, subnets)
+        return NicMapInputs(netdevs, unread)
+    members, why = list_members(fabric, hcas, subnets)
     try:
-        pool = pool_of(fabric.ipam)
+        pool = find_pool(fabric.ipam)
     except RangeError:
         pool = None  # stage validate says why
     unread.update({fabric.name: why} if why else {})
-    return Ground(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
+    return NicMapInputs(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
 
 
-def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
-    """Findings on a map, one at least for each rule.
+def lint(name: str, found: NicMap, ground: NicMapInputs) -> tuple[Finding, ...]:
+    """Return findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
     """
@@ -94,10 +94,10 @@ def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
         )
     return (
         *_read(name, found),
-        *_netdevs(name, found.lines, ground),
-        *_unique(name, found.lines),
-        *_peers(name, found.lines),
-        *_addresses(name, found, ground),
+        *_check_netdevs(name, found.lines, ground),
+        *_report_unique(name, found.lines),
+        *_check_peers(name, found.lines),
+        *_list_addresses(name, found, ground),
     )
 
 
@@ -117,7 +117,7 @@ def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
         yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
 
 
-def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typing.Iterator[Finding]:
+def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInputs) -> typing.Iterator[Finding]:
     """Each line has its interface, and each interface of the fabric its line."""
     check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
@@ -196,7 +196,7 @@ def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typi
         )
 
 
-def _unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
+def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
     check, wrong = "nic_map.unique", False
     for what, key in (
         ("address", lambda line: line.address),
@@ -226,7 +226,7 @@ def _unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Findi
         yield ok(check, name, f"{len(lines)} addresses", "no address, no pod interface and no host netdev twice")
 
 
-def _peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
+def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
     """Routes lead to peers on the same interface: one that a node lacks can't be reached from it."""
     check, expected = "nic_map.peers", "the same pod interfaces on each node"
     interfaces: dict[str, set[str]] = collections.defaultdict(set)
@@ -252,7 +252,7 @@ def _peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Findin
         yield ok(check, name, f"{', '.join(sorted(everything))} on {len(interfaces)} nodes", expected)
 
 
-def _addresses(name: str, found: NicMap, ground: Ground) -> typing.Iterator[Finding]:
+def _list_addresses(name: str, found: NicMap, ground: NicMapInputs) -> typing.Iterator[Finding]:
     check, pool = "nic_map.range", ground.pool
     if pool is None:
         return

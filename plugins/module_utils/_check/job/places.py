@@ -8,11 +8,11 @@ import collections
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import JobSurroundings, Workload
+from ..._model.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes import ClusterNode
 from ..._model.load import Hints
 from ..._model.text import folded
-from .scope import Scope, extended_resources, is_gpu
+from .scope import Scope, collect_extended_resources, is_gpu
 
 #: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin
 #: hands out any number of times, such as the RDMA device of a node that its pods share
@@ -25,7 +25,7 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
     """Check that the nodes have the resources that the pods ask for: by name, by amount, and for all pods at once."""
     groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
     for scope in scopes:
-        groups.setdefault(tuple(sorted(extended_resources(scope.template).items())), []).append(scope)
+        groups.setdefault(tuple(sorted(collect_extended_resources(scope.template).items())), []).append(scope)
     findings: list[Finding] = []
     for amounts, mine in groups.items():
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
@@ -34,16 +34,16 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
         )
     yield from findings
     if all(finding.status != FAIL for finding in findings):
-        yield from _all_places(scopes, world)
+        yield from _check_all_places(scopes, world)
 
 
-def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may
     ask for more than there is."""
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
         wanted.update(
-            {name: count * scope.template.count for name, count in extended_resources(scope.template).items()}
+            {name: count * scope.template.count for name, count in collect_extended_resources(scope.template).items()}
         )
     served, offered = _served(world), {name for node in world.nodes for name in node.allocatable}
     for name, amount in sorted(wanted.items()):
@@ -121,7 +121,7 @@ def _group_places(
             for node in fit
             if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)
         }
-        yield _of_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
+        yield _check_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
     if lies:
         why = (
             f"A machine has {_MOST_GPUS} GPUs and {_MOST_PIECES} of another resource at most. A kubelet says itself"
@@ -140,7 +140,7 @@ def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
     return any(node.allocatable.get(name, 0) > (_MOST_GPUS if is_gpu(name) else _MOST_PIECES) for name in names)
 
 
-def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pods: int) -> typing.Optional[Finding]:
+def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pods: int) -> typing.Optional[Finding]:
     """Return a warning where a node has much more room than any other, and without it there is too little; each node
     says itself what it has.
 
@@ -166,7 +166,7 @@ def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pod
     )
 
 
-def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that PersistentVolumeClaims are there, bound, and can be mounted by all pods."""
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)

@@ -9,7 +9,15 @@ import dataclasses
 import re
 import typing
 
-from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
+from ..._model.job import (
+    JobAttachment,
+    JobSurroundings,
+    JobWorkload,
+    NetworkRequest,
+    PodContainer,
+    PodTemplate,
+    Variable,
+)
 from ..._model.load import Hints
 from ..._parse.kubernetes.quantity import quantity
 
@@ -25,7 +33,7 @@ class Scope:
     :ivar hints: of all jobs that are looked at together
     """
 
-    job: Workload
+    job: JobWorkload
     template: PodTemplate
     world: typing.Optional[JobSurroundings]
     hints: Hints
@@ -35,8 +43,8 @@ class Scope:
         return f"{self.job.subject} {self.template.path}".rstrip()
 
     @property
-    def workers(self) -> tuple[Container, ...]:
-        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
+    def workers(self) -> tuple[PodContainer, ...]:
+        """Return the containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
         all."""
         found = [item for item in self.template.containers if has_gpus(item)]
         found = found or [
@@ -62,18 +70,17 @@ class Scope:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """What the claims of the containers that compute bring them."""
+        """Return the uses of the devices that claims give to the containers that compute."""
         return frozenset(use for container in self.workers for use in container.claimed)
 
     @property
     def claims_network(self) -> bool:
-        """Whether a claim brings the containers that compute devices of a network, or devices of which nobody knows
-        what they are."""
+        """Return whether a claim gives devices of a network, or unknown devices, to the containers that compute."""
         return bool(self.claimed & {"network", "unknown"})
 
     @property
     def computes(self) -> bool:
-        """Whether the pods use the network of the job. The launcher of an MPIJob does not."""
+        """Return whether the pods use the network of the job. The launcher of an MPIJob does not."""
         return bool(
             self.template.networks
             or self.devices
@@ -83,16 +90,17 @@ class Scope:
 
     @property
     def tcp(self) -> bool:
-        """Whether the job switches RDMA off by NCCL_IB_DISABLE."""
+        """Return whether the job switches RDMA off by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 
     def value(self, name: str) -> typing.Optional[Variable]:
-        """The last setting of a variable in the containers that compute; what only a shell knows is no setting."""
+        """Return the last setting of a variable in the containers that compute; what only a shell knows is no
+        setting."""
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
-    def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[Attachment]]]:
+    def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[JobAttachment]]]:
         known = {item.name: item for item in self.world.attachments} if self.world else {}
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
@@ -117,13 +125,13 @@ def is_gpu(name: str) -> bool:
     return name.endswith("/gpu") or "/mig-" in name
 
 
-def has_gpus(container: Container) -> bool:
+def has_gpus(container: PodContainer) -> bool:
     return "gpu" in container.claimed or any(
         is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items()
     )
 
 
-def extended_resources(template: PodTemplate) -> dict[str, int]:
+def collect_extended_resources(template: PodTemplate) -> dict[str, int]:
     found: typing.Counter[str] = collections.Counter()
     for container in template.containers:
         found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})

@@ -14,14 +14,15 @@ import typing
 
 from ..._model.disruption import LabelSelector
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import JobSurroundings, Workload
+from ..._model.job import JobSurroundings, JobWorkload
 from ..._model.load import nearest
 from ..._model.operators import OF_JOB, OPERATORS
 from ..._model.stack import ClusterQueue, Stack
-from ..._parse.job.manifest import workload as parse
+from ..._model.text import folded
+from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
-from ..controllers.installation import how_to_install
+from ..controllers.installation import describe_installation_step
 from ..controllers.sriov_operator import matches
 from ..controllers.unread import describe_unread
 
@@ -55,7 +56,7 @@ _SHARED = (
 def check(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
 ) -> tuple[Finding, ...]:
-    """Findings on what these jobs need; a job that can't be read is the linter's.
+    """Return findings on what these jobs need; a job that can't be read is the linter's.
 
     :param runtimes: to which TrainJobs among them refer
     """
@@ -67,12 +68,12 @@ def check(
             continue
     findings = [_read(stack)] if jobs else []
     for operator in dict.fromkeys(operator for job in jobs for operator in _needed(job, world)):
-        findings += _operator(operator, stack)
+        findings += _check_operator(operator, stack)
     for job in jobs:
         if job.queue:
-            findings += _queue(job, stack)
+            findings += _check_queue(job, stack)
     if any(template.claims for job in jobs for template in job.templates):
-        findings.append(_storage(stack))
+        findings.append(_check_storage(stack))
     return tuple(findings)
 
 
@@ -82,7 +83,7 @@ def _read(stack: Stack) -> Finding:
     return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights of docs/job.md.")
 
 
-def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
+def _needed(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
@@ -97,9 +98,9 @@ def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
         yield "kueue"
 
 
-def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
+def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
     check_id, expected = "stack.operator", "it runs, and serves"
-    why, remedy = OPERATORS[operator].lack, how_to_install(OPERATORS[operator])
+    why, remedy = OPERATORS[operator].lack, describe_installation_step(OPERATORS[operator])
     found = [item for item in stack.controllers if item.operator == operator]
     if not found:
         yield Finding(check_id, operator, FAIL, "no Deployment runs it", expected, why, remedy)
@@ -153,7 +154,7 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
 # Kueue
 
 
-def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
+def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
     check_id, subject, expected = (
         "stack.queue",
         f"{job.subject} queue {job.queue}",
@@ -170,8 +171,9 @@ def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
         yield Finding(check_id, subject, FAIL, f"{job.kind} is not managed", expected, why, remedy)
     local = next((item for item in stack.local_queues if item.name == f"{job.namespace}/{job.queue}"), None)
     if local is None:
-        names = [item.name for item in stack.local_queues]
-        seen = f"one of: {', '.join(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
+        # what other tenants have is not told
+        names = [item.name for item in stack.local_queues if item.name.startswith(f"{job.namespace}/")]
+        seen = f"one of: {folded(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
         why = "There is no LocalQueue of this name in the job's namespace: the job would stay suspended."
         yield Finding(check_id, subject, FAIL, "absent", seen, why, "Create it.")
         return
@@ -225,16 +227,16 @@ def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
             why,
             "Create the namespace, or give the user the right to read it.",
         )
-    quotas = list(_quotas(job, subject, queue))
+    quotas = list(_check_quotas(job, subject, queue))
     yield from quotas
     if not wrong and not quotas:
         yield ok(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
 
 
-def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
+def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
     """Each resource must be covered, and one flavor must have room for all pods."""
     expected = "a quota for each resource that the job asks for"
-    for name, amount in sorted(_demand(job).items()):
+    for name, amount in sorted(_sum_demand(job).items()):
         quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
         largest = max(quotas, default=None)
         if largest is None:
@@ -273,8 +275,8 @@ def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator
                 )
 
 
-def _demand(job: Workload) -> dict[str, decimal.Decimal]:
-    """What all pods of a job ask for."""
+def _sum_demand(job: JobWorkload) -> dict[str, decimal.Decimal]:
+    """Return the resources that all pods of a job request."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:
@@ -283,7 +285,7 @@ def _demand(job: Workload) -> dict[str, decimal.Decimal]:
     return found
 
 
-def _storage(stack: Stack) -> Finding:
+def _check_storage(stack: Stack) -> Finding:
     check_id, subject, expected = (
         "stack.storage",
         "storage classes",

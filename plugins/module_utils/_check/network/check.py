@@ -14,7 +14,7 @@ from ..._model.disruption import DisruptionPlan
 from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
 from ..._model.host import KubeletStatus, Roll
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import attachment_kind, traits
+from ..._model.profiles import attachment_kind, find_traits
 from ..._model.wait import SyncFacts, SyncNode
 from ..._parse.kubernetes.refusal import explain, unknown_fields
 from ..addresses import in_use as ipam
@@ -41,7 +41,7 @@ _CHECKS = {
 
 @dataclasses.dataclass(frozen=True)
 class LintFacts:
-    """What the linter said of the objects that would be applied.
+    """The result of the linter for the objects that would be applied.
 
     :ivar held: fabrics that were not applied, each with the reason
     :ivar errors: what the linter could not read, and why
@@ -54,7 +54,7 @@ class LintFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar applied: what became of each object
@@ -87,40 +87,44 @@ class Facts:
 
     @property
     def unwritten(self) -> bool:
-        """Whether nothing was written, so that nothing can have come of it."""
+        """Return whether nothing was written."""
         return self.check_mode or not self.allowed
 
     @property
     def linted(self) -> LintFacts:
-        """What the linter found; nothing where it did not run."""
+        """Return the result of the linter; empty where it did not run."""
         return self.lint or LintFacts()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object,
-    then one for each fabric and node."""
-    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.linted.findings]
-    findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
-    findings += [_shared(item) for item in facts.applied if not item.fabric]
+    """Check that the addresses are free, report the linter and the disruption of the nodes, then return a finding for
+    each object, and one for each fabric and node."""
+    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_check_lint_read(facts.lint), *facts.linted.findings]
+    findings += plan.check_plan(intent.cluster, facts.plan, facts.nodes)
+    findings += [_check_shared(item) for item in facts.applied if not item.fabric]
     findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
-    findings += machine_config.findings(facts.rolls, facts.roll_error)
+    findings += machine_config.check_plan(facts.rolls, facts.roll_error)
     findings += (
-        machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
+        machine_config.report_not_rolled(facts.plan, facts.rolls)
+        if not facts.unwritten and not facts.roll_error
+        else ()
     )
     findings += (
-        machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
+        machine_config.check_kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
     )
     for fabric in intent.fabrics:
-        findings += _objects(fabric, facts)
+        findings += _check_objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
         findings += [
-            _allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts)
+            _check_allocatable(fabric, name, facts)
+            if find_traits(fabric).functions
+            else _check_ready(fabric, name, facts)
             for name in nodes
         ]
-    return (*findings, *_leftovers(intent, facts))
+    return (*findings, *_report_leftovers(intent, facts))
 
 
-def _lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
+def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
         why = "Whether the objects fit the nodes was not looked at before they were applied."
         return [
@@ -135,14 +139,14 @@ def _lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     ]
 
 
-def _shared(item: AppliedObject) -> Finding:
+def _check_shared(item: AppliedObject) -> Finding:
     check_id = "network.namespace_accepted" if item.kind == "Namespace" else "network.object_accepted"
     return _judge(item, check_id, f"{item.kind} {item.name}")
 
 
-def _objects(fabric: Fabric, facts: Facts) -> list[Finding]:
+def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
-    expected = [(_POLICY, "SriovNetworkNodePolicy")] if traits(fabric).functions else []
+    expected = [(_POLICY, "SriovNetworkNodePolicy")] if find_traits(fabric).functions else []
     expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
     if fabric.name in facts.linted.held:
         why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
@@ -175,9 +179,9 @@ def _objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     return findings
 
 
-def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody
-    knows yet what becomes of it."""
+def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
+    """Report what an earlier intent left. An object of a fabric that was held back or could not be written is not one:
+    nobody knows yet what becomes of it."""
     check_id, expected = "network.leftover", "an object that the intent asks for"
     seen = facts.leftovers
     if seen is None or seen.errors:
@@ -320,7 +324,7 @@ def _remedy(item: AppliedObject) -> str:
     return "Correct what the text names, and run the stage again."
 
 
-def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
+def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     subject = f"{fabric.name} {name}"
     wanted = fabric.virtual_functions * fabric.select.hcas_per_node
     expected = f"{wanted} {fabric.resource_name} allocatable"
@@ -375,8 +379,8 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
 
 
-def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
-    """Whether pods of the node can be attached, where no virtual functions are counted."""
+def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
+    """Check that pods of the node can be attached, where no virtual functions are counted."""
     subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
     seen = _seen(fabric, name, facts.sync)
     refused = next(
@@ -409,7 +413,7 @@ def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _unasked(fabric: Fabric, facts: Facts) -> tuple[str, str]:
-    """Why nobody waited for the fabric."""
+    """Return why the stage did not wait for the fabric."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (

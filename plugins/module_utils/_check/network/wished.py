@@ -10,10 +10,10 @@ import typing
 from ..._model.apply import AppliedObject
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import traits
+from ..._model.profiles import find_traits
 
 
-class Wish(typing.NamedTuple):
+class WantedObject(typing.NamedTuple):
     """An object that the intent asks for.
 
     :ivar name: of the object; empty for any of its kind
@@ -54,16 +54,18 @@ def find_unapplied(
             )
 
 
-def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Wish]:
+def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[WantedObject]:
     host = intent.cluster.host
     if host.machine_memlock is not None:
-        yield Wish("MachineConfig", "", "rdma_cluster.host.memlock")
+        yield WantedObject("MachineConfig", "", "rdma_cluster.host.memlock")
     if host.kubelet is not None:
-        yield Wish("KubeletConfig", "", "rdma_cluster.host.kubelet")
-    if intent.cluster.node_pool is not None and any(traits(fabric).functions for fabric in fabrics):
-        yield Wish("SriovNetworkPoolConfig", "", "rdma_cluster.node_pool")
+        yield WantedObject("KubeletConfig", "", "rdma_cluster.host.kubelet")
+    if intent.cluster.node_pool is not None and any(find_traits(fabric).functions for fabric in fabrics):
+        yield WantedObject("SriovNetworkPoolConfig", "", "rdma_cluster.node_pool")
     for fabric in fabrics:
         if fabric.pool is not None and fabric.pool.create:
-            yield Wish(fabric.pool.kind, fabric.pool.name, f"ipam.pool of fabric {fabric.name}", fabric.pool.namespace)
+            yield WantedObject(
+                fabric.pool.kind, fabric.pool.name, f"ipam.pool of fabric {fabric.name}", fabric.pool.namespace
+            )
         if fabric.network.pod_security is not None:
-            yield Wish("Namespace", fabric.network.namespace, f"network.pod_security of fabric {fabric.name}")
+            yield WantedObject("Namespace", fabric.network.namespace, f"network.pod_security of fabric {fabric.name}")

@@ -17,7 +17,7 @@ from ..._model.mirror import MirrorFacts
 from ..._model.olm import OlmFacts
 from ..._model.operators import OperatorsSeen
 from ..._model.platform import ObservedPlatform
-from ..._model.profiles import attachment_kind, definitions, traits
+from ..._model.profiles import attachment_kind, definitions, find_traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ..controllers.image_pull import Keys, concerns, explain
@@ -39,7 +39,7 @@ _TROUBLES = 20
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar operators: answer of sriov_operator_info; None when there is none
@@ -65,7 +65,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the cluster as a whole and on each image, then two at least for each node."""
+    """Return findings on the cluster as a whole and on each image, then two at least for each node."""
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
         why = "The API server was not asked, or gave no answer."
@@ -80,19 +80,23 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "Check the kubeconfig and whether the API server runs.",
             ),
         )
-    sriov = any(traits(fabric).functions for fabric in intent.fabrics)
+    sriov = any(find_traits(fabric).functions for fabric in intent.fabrics)
     findings = [
         *rights.check(facts.rights),
         _read(seen),
         *needed.check(intent, facts.needed, facts.nodes),
-        *_definitions(intent, seen),
+        *_check_definitions(intent, seen),
     ]
     findings += [*images.check(intent, facts.images), *mirror.check(intent, facts.mirror), *olm.check(facts.olm)]
     findings += drivers.check(
         intent, facts.needed, facts.platforms, facts.hcas, bool(facts.images and facts.images.rules)
     )
-    findings += [*_installation(cluster, seen), *_olm(seen), _config(seen), *_pods(seen)] if sriov else []
-    findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
+    findings += (
+        [*_check_installation(cluster, seen), *_check_olm(seen), _check_config(seen), *_check_pods(seen)]
+        if sriov
+        else []
+    )
+    findings += [_check_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
         findings.append(
@@ -108,7 +112,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
     known = {node.name: node for node in seen.nodes}
     for name in facts.nodes:
-        findings += _node(cluster, seen, name, known, facts.hcas.get(name), sriov)
+        findings += _check_node(cluster, seen, name, known, facts.hcas.get(name), sriov)
     return tuple(findings)
 
 
@@ -119,7 +123,7 @@ def _read(seen: OperatorFacts) -> Finding:
     return describe_unread("operators.read", "cluster", seen.errors, rights)
 
 
-def _definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
+def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
     findings = []
     for name in sorted({name for fabric in intent.fabrics for name in definitions(fabric)}):
         if name in seen.crds:
@@ -134,7 +138,7 @@ def _definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
     return findings
 
 
-def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
+def _check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
     found = seen.installations
     expected = f"one, in namespace {cluster.operator_namespace or seen.namespace}"
     measured = (
@@ -163,14 +167,14 @@ def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     return [
         ok("operators.single", "SR-IOV network operator", measured, expected),
-        _version(one, seen),
-        _ready(one, seen),
-        _prefix(cluster, one),
+        _parse_version(one, seen),
+        _check_ready(one, seen),
+        _check_prefix(cluster, one),
     ]
 
 
-def _olm(seen: OperatorFacts) -> list[Finding]:
-    """How far OLM is, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an
+def _check_olm(seen: OperatorFacts) -> list[Finding]:
+    """Check the progress of OLM, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an
     installation."""
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
@@ -205,7 +209,7 @@ def _olm(seen: OperatorFacts) -> list[Finding]:
     return findings
 
 
-def _version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+def _parse_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     version = one.version or next(
         (item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), ""
     )
@@ -223,7 +227,7 @@ def _version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     )
 
 
-def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     work = one.deployment
     measured, expected = (
         f"{work.ready} of {work.wanted} pods available",
@@ -243,7 +247,7 @@ def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
 
 
-def _pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
+def _check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     """Pods of the operator that are not ready, whatever they are for and whatever node they are on.
 
     A warning: what the intent needs of the operator (its Deployment, the config daemon of each node) has findings of
@@ -273,13 +277,13 @@ def _pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 
 
 def _because(seen: OperatorFacts, name: str) -> str:
-    """What the pods of a workload say."""
+    """Describe the messages of the pods of a workload."""
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
     return f" Its pods: {'; '.join(found[:3])}." if found else ""
 
 
 def serving(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> tuple[str, ...]:
-    """What still keeps the operator from serving these nodes; empty when nothing does.
+    """Return the reasons why the operator does not serve these nodes yet; empty when it does.
 
     Labels are left out: nothing that this stage waits for sets them.
     """
@@ -289,12 +293,16 @@ def serving(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[
         if node.name in set(nodes)
         and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())
     ]
-    findings = [*_installation(cluster, seen), _config(seen), *(_daemon(seen, node) for node in labelled)]
+    findings = [
+        *_check_installation(cluster, seen),
+        _check_config(seen),
+        *(_check_daemon(seen, node) for node in labelled),
+    ]
     lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
     return (*lines, *seen.troubles) if lines else ()
 
 
-def _prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
+def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     subject, expected = "resource prefix", cluster.resource_prefix
     if one.resource_prefix == expected:
         return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
@@ -321,7 +329,7 @@ def _prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     )
 
 
-def _config(seen: OperatorFacts) -> Finding:
+def _check_config(seen: OperatorFacts) -> Finding:
     subject, expected = "SriovOperatorConfig default", f"in namespace {seen.namespace}"
     if seen.namespace in seen.configs:
         return ok("operators.config", subject, ", ".join(seen.configs), expected)
@@ -333,8 +341,8 @@ def _config(seen: OperatorFacts) -> Finding:
     return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
 
 
-def _multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
-    """Whether it runs on each of our nodes; a DaemonSet's own numbers take in those of others."""
+def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
+    """Check that it runs on each of our nodes; a DaemonSet's own numbers take in those of others."""
     expected = "ready on each node of the inventory, or at work on pods"
     if seen.multus:
         served = {node for work in seen.multus for node in work.nodes}
@@ -366,7 +374,7 @@ def _multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
     )
 
 
-def _node(
+def _check_node(
     cluster: ClusterIntent,
     seen: OperatorFacts,
     name: str,
@@ -410,10 +418,12 @@ def _node(
                 f"kubectl describe node {name}; kubectl uncordon {name} when it is fit.",
             )
         )
-    return [*findings, check_label(cluster, node, hcas, seen.discovery), _daemon(seen, node)] if sriov else findings
+    return (
+        [*findings, check_label(cluster, node, hcas, seen.discovery), _check_daemon(seen, node)] if sriov else findings
+    )
 
 
-def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
+def _check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     daemon = seen.daemon
     if daemon is None:
         why = (

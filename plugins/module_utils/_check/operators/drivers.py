@@ -155,10 +155,10 @@ def check(
             )
         elif hosts:
             remark = _remark(policy, intent, hosts, hcas)
-            pools = _pools(policy, hosts, platforms, mirrored, remark)
-            yield from map(_pool, pools)
-            yield _kernels(policy, pools)
-            yield from _default_routes(policy, [host.name for host in hosts], platforms, hcas)
+            pools = _list_pools(policy, hosts, platforms, mirrored, remark)
+            yield from map(_check_pool, pools)
+            yield _check_kernels(policy, pools)
+            yield from _report_default_routes(policy, [host.name for host in hosts], platforms, hcas)
 
 
 def _asks(intent: Intent) -> bool:
@@ -198,8 +198,8 @@ def _brings_for(other: DriverPolicy, policy: DriverPolicy) -> bool:
 def _remark(
     policy: DriverPolicy, intent: Intent, hosts: typing.Iterable[DriverHost], hcas: typing.Mapping[str, ObservedHcas]
 ) -> str:
-    """That the kernel's own driver is enough, where it is: it drives the HCAs, and nothing that is asked for needs
-    DOCA-OFED."""
+    """Remark that the kernel's own driver is enough, where it is: it drives the HCAs, and nothing that is asked for
+    needs DOCA-OFED."""
     if policy.kind != NIC or policy.ready or intent.cluster.host.gpudirect == "peermem":
         return ""
     seen = [hcas[host.name].value for host in hosts if host.name in hcas]
@@ -212,7 +212,7 @@ def _remark(
     )
 
 
-def _pools(
+def _list_pools(
     policy: DriverPolicy,
     hosts: typing.Iterable[DriverHost],
     platforms: typing.Mapping[str, ObservedPlatform],
@@ -231,13 +231,21 @@ def _pools(
     return tuple(found)
 
 
-def _pool(pool: _Pool) -> Finding:
+def _check_pool(pool: _Pool) -> Finding:
     policy = pool.policy
     if policy.ready:
         return ok(
             CHECK, pool.subject, f"{policy.image}:{policy.version or 'default'} runs, says its operator", _EXPECTED
         )
-    for rule in (_unlabelled, _said, _unsigned, _digest, _precompiled, _system, _compiled):
+    for rule in (
+        _report_unlabelled,
+        _said,
+        _report_unsigned,
+        _check_digest,
+        _check_precompiled,
+        _check_system,
+        _check_compiled,
+    ):
         finding = rule(pool)
         if finding is not None:
             return finding
@@ -278,7 +286,7 @@ def _finding(pool: _Pool, status: typing.Literal["fail", "warn"], why: str, reme
     return Finding(CHECK, pool.subject, status, _measured(pool), _EXPECTED, f"{why}{pool.remark}", remedy)
 
 
-def _unlabelled(pool: _Pool) -> typing.Optional[Finding]:
+def _report_unlabelled(pool: _Pool) -> typing.Optional[Finding]:
     """Both operators choose the image by labels of node feature discovery, and leave out a node without them."""
     host, missing = pool.host, []
     if not host.os or not host.version:
@@ -309,7 +317,7 @@ def _said(pool: _Pool) -> typing.Optional[Finding]:
     return _finding(pool, FAIL, f"The operator says: {pool.policy.message}.", remedy)
 
 
-def _unsigned(pool: _Pool) -> typing.Optional[Finding]:
+def _report_unsigned(pool: _Pool) -> typing.Optional[Finding]:
     if not pool.signed:
         return None
     policy, forced = pool.policy, _KEYS[pool.policy.kind][0]
@@ -335,7 +343,7 @@ def _unsigned(pool: _Pool) -> typing.Optional[Finding]:
     )
 
 
-def _digest(pool: _Pool) -> typing.Optional[Finding]:
+def _check_digest(pool: _Pool) -> typing.Optional[Finding]:
     if not pool.digest:
         return None
     why = (
@@ -345,7 +353,7 @@ def _digest(pool: _Pool) -> typing.Optional[Finding]:
     return _finding(pool, WARN, why, f"skopeo inspect --no-tags docker://{pool.image} shows what it was built for.")
 
 
-def _precompiled(pool: _Pool) -> typing.Optional[Finding]:
+def _check_precompiled(pool: _Pool) -> typing.Optional[Finding]:
     if not pool.policy.precompiled:
         return None
     key = _KEYS[pool.policy.kind][0]
@@ -364,7 +372,7 @@ def _precompiled(pool: _Pool) -> typing.Optional[Finding]:
     return _finding(pool, WARN, why, remedy)
 
 
-def _system(pool: _Pool) -> typing.Optional[Finding]:
+def _check_system(pool: _Pool) -> typing.Optional[Finding]:
     if pool.host.os in _SYSTEMS or not pool.of_nvidia:
         return None
     why = f"NVIDIA publishes images for {', '.join(_SYSTEMS)}, and as far as known none for {pool.host.os}."
@@ -375,8 +383,9 @@ def _system(pool: _Pool) -> typing.Optional[Finding]:
     return _finding(pool, WARN, why, remedy)
 
 
-def _compiled(pool: _Pool) -> typing.Optional[Finding]:
-    """What it takes to compile. On RHCOS nothing but the driver toolkit, which is a part of the release."""
+def _check_compiled(pool: _Pool) -> typing.Optional[Finding]:
+    """Check what the driver needs to compile. On RHCOS nothing but the driver toolkit, which is a part of the
+    release."""
     host, key = pool.host, _KEYS[pool.policy.kind][1]
     if host.os == "rhcos" or pool.policy.repositories:
         return None
@@ -400,14 +409,14 @@ def _compiled(pool: _Pool) -> typing.Optional[Finding]:
     return None
 
 
-def _default_routes(
+def _report_default_routes(
     policy: DriverPolicy,
     nodes: typing.Sequence[str],
     platforms: typing.Mapping[str, ObservedPlatform],
     hcas: typing.Mapping[str, ObservedHcas],
 ) -> typing.Iterator[Finding]:
-    """A warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and loaded
-    anew."""
+    """Yield a warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and
+    loaded anew."""
     if policy.kind not in OF_NICS or policy.ready:
         return
     cut, unsure = [], []
@@ -457,7 +466,7 @@ def _default_routes(
         yield Finding(CHECK, subject, WARN, f"not known of {folded(unsure, _NAMED)}", expected, why, remedy)
 
 
-def _kernels(policy: DriverPolicy, pools: typing.Sequence[_Pool]) -> Finding:
+def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[_Pool]) -> Finding:
     subject = f"{policy.kind} {policy.name}"
     counts: dict[str, int] = {}
     for pool in pools:

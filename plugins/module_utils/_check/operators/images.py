@@ -34,7 +34,7 @@ _EDIT = "have an admin of the cluster change spec.registrySources: oc edit image
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class PullPath:
     """From where a node pulls an image.
 
     :ivar mirrors: names of the image on the mirrors that will be tried, in their order
@@ -69,10 +69,10 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
                 remedy,
             ),
         )
-    return tuple(_image(image, keys, seen) for image, keys in sorted(_users(intent, seen).items()))
+    return tuple(_check_image(image, keys, seen) for image, keys in sorted(_collect_users(intent, seen).items()))
 
 
-def _users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
+def _collect_users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
     """Images that nodes pull, each with what names it."""
     found: dict[str, list[str]] = {}
     for fabric in intent.fabrics:
@@ -86,7 +86,7 @@ def _users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
     return found
 
 
-def _image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
+def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
     subject, named = f"image {image}", ", ".join(keys)
     try:
         name = reference(image)
@@ -115,10 +115,12 @@ def _image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
             why,
             f"Write {named} with the registry's host in front.",
         )
-    return _rejected(subject, named, name, seen) or _pulled(subject, named, name, way(name, seen))
+    return _report_rejected(subject, named, name, seen) or _check_pulled(
+        subject, named, name, find_pull_path(name, seen)
+    )
 
 
-def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) -> typing.Optional[Finding]:
+def _report_rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) -> typing.Optional[Finding]:
     lists = seen.registries
     blocked = [scope for scope in lists.blocked if accepts(scope, name)]
     if blocked:
@@ -138,7 +140,7 @@ def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) 
     return None
 
 
-def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Finding:
+def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath) -> Finding:
     own, mirrors = name.host or "a registry that the node searches", ", else ".join(seen.mirrors)
     if seen.mirrors:
         return ok(
@@ -161,8 +163,8 @@ def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Findin
     return ok("operators.image", subject, f"from {own} itself: no rule names a mirror", _EXPECTED)
 
 
-def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
-    """Why no mirror will be tried, though a rule fits the repository; and what to do."""
+def _unfit(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
+    """Return why no mirror will be tried, though a rule fits the repository; and what to do."""
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
     kind = "ImageDigestMirrorSet" if name.form == "digest" else "ImageTagMirrorSet"
@@ -195,8 +197,8 @@ def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
     return why, f"{add}."
 
 
-def way(name: ImageReference, seen: ImageFacts) -> Way:
-    """What an entry of registries.conf for a name has the node do."""
+def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
+    """Return the mirrors and sources that registries.conf gives for a name."""
     lists = seen.registries
     # one whose mirrors are its source is no rule
     rules = [rule for rule in seen.rules if set(rule.mirrors) - {rule.source}]
@@ -224,14 +226,13 @@ def way(name: ImageReference, seen: ImageFacts) -> Way:
         if mirror != scope
     ]
     usable = (mirror for mirror in dict.fromkeys(mirrors) if not shut(entry(mirror)))
-    return Way(
+    return PullPath(
         tuple(usable), not shut(scope), scope, tuple(rule for rule in rules if fits(rule.source, name.repository))
     )
 
 
 def fits(scope: str, repository: str) -> int:
-    """How much of a repository's name an entry of registries.conf stands for, in characters; 0 where it does not
-    fit."""
+    """Return how many characters of a repository's name an entry of registries.conf covers; 0 where it does not fit."""
     if scope.startswith("*."):
         host = repository.partition("/")[0].partition(":")[0]
         return len(host) if host.endswith(scope[1:]) else 0
@@ -240,15 +241,14 @@ def fits(scope: str, repository: str) -> int:
 
 
 def accepts(scope: str, name: ImageReference) -> bool:
-    """Whether a name is one of those that an entry of policy.json is about."""
+    """Return whether an entry of policy.json covers a name."""
     if scope.startswith("*."):
         return fits(scope, name.repository) > 0
     return scope == name.identity or name.repository == scope or name.repository.startswith(f"{scope}/")
 
 
 def _inside(scope: str, outer: str) -> bool:
-    """Whether all that one entry is about is part of what another one is about. [runtime-utils
-    ScopeIsNestedInsideScope]"""
+    """Return whether one entry lies inside of another one. [runtime-utils ScopeIsNestedInsideScope]"""
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0
     return scope == outer or scope.startswith(f"{outer}/") or (outer.startswith("*.") and scope.endswith(outer[1:]))

@@ -42,13 +42,13 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
         for answer in seen.answers:
             if answer.state == state:
                 by_cause.setdefault((answer.place.partition("/")[0], answer.said), []).append(answer)
-        findings += [_untold(host, said, state, answers) for (host, said), answers in by_cause.items()]
-    findings += [_unlisted(problem) for problem in seen.unlisted]
-    findings += _unasked(intent, seen)
-    return (*findings, *(_elsewhere(problem) for problem in seen.elsewhere))
+        findings += [_report_untold(host, said, state, answers) for (host, said), answers in by_cause.items()]
+    findings += [_report_unlisted(problem) for problem in seen.unlisted]
+    findings += _report_unasked(intent, seen)
+    return (*findings, *(_report_elsewhere(problem) for problem in seen.elsewhere))
 
 
-def _unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
+def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
     """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm
     tells."""
     asked = {_identity(answer.place) for answer in seen.answers}
@@ -66,7 +66,7 @@ def _unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
 
 
 def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Names on the mirror, each with what needs it."""
+    """Yield the names on the mirror, each with what needs it."""
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             yield fabric.pods.image, f"pods of fabric {fabric.name}"
@@ -92,7 +92,7 @@ def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
 
 
 def _identity(image: str) -> str:
-    """The name by which registries are asked; empty for what is no name of an image."""
+    """Return the name by which registries are asked; empty for what is no name of an image."""
     try:
         return reference(image).identity
     except ResourceError:
@@ -113,7 +113,7 @@ def _told(answer: MirrorAnswer) -> Finding:
     return Finding(_ID, subject, FAIL, f"not there: {answer.place}", _EXPECTED, why, remedy)
 
 
-def _untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
+def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
     names = ", ".join(answer.place for answer in answers[:5]) + (
         f" and {len(answers) - 5} more" if len(answers) > 5 else ""
     )
@@ -136,7 +136,7 @@ def _untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAns
     return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
 
 
-def _unlisted(problem: str) -> Finding:
+def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
     remedy = (
         "Put the chart, or what the text names, onto the mirror, and run the stage again; its own finding has the"
@@ -145,7 +145,7 @@ def _unlisted(problem: str) -> Finding:
     return Finding(_ID, subject, UNKNOWN, "not known what it pulls", _EXPECTED, problem, remedy)
 
 
-def _elsewhere(problem: str) -> Finding:
+def _report_elsewhere(problem: str) -> Finding:
     operator, _colon, image = problem.partition(": ")
     why = (
         f"The chart names {image} in a way that its values were not seen to change, so nodes would pull it from there,"

@@ -12,7 +12,13 @@ from ..._model.intent import Intent
 from ..._model.operators import Needed, OperatorsSeen, needed
 from ..._model.sriov_operator import OlmObject
 from ..._model.stack import Controller
-from ..controllers.installation import half_installed, how_to_install, how_to_trust, served_by_labels, stands
+from ..controllers.installation import (
+    describe_half_installed,
+    describe_installation,
+    describe_installation_step,
+    name_way_to_trust,
+    served_by_labels,
+)
 
 CHECK = "operators.needed"
 _EXPECTED = "one that serves"
@@ -54,18 +60,18 @@ def _one(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Findi
     operator, expected = row.operator, _expected(row)
     found = [item for item in seen.controllers if item.operator == operator.name]
     if len(found) > 1:
-        names = "; ".join(stands(item) for item in found)
+        names = "; ".join(describe_installation(item) for item in found)
         why = "Two of one kind change the same objects, each undoing what the other did."
         remedy = (
             "Remove all but one: helm uninstall, the Subscription of OLM, or the part of NVIDIA's chart that brings it."
         )
         return Finding(CHECK, operator.name, FAIL, names, expected, why, remedy)
     if not found:
-        return _absent(row, seen, nodes)
+        return _report_absent(row, seen, nodes)
     return _there(row, seen, found[0])
 
 
-def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
+def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
     operator, expected = row.operator, _expected(row)
     if served_by_labels(row, seen, nodes):
         return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
@@ -79,7 +85,7 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
             "not installed: its namespace may belong to others",
             expected,
             why,
-            how_to_trust(untrusted.namespace),
+            name_way_to_trust(untrusted.namespace),
         )
     objects = seen.held_by_olm(operator)
     if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
@@ -100,23 +106,31 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
     if operator.name in seen.made and operator.chart is not None:
         why = f"A run began to install it, and its Helm release is half there, or was removed since. {operator.lack}"
-        remedy = f"{half_installed(operator.chart.namespace)}. {how_to_install(operator, seen.olm)}"
+        remedy = (
+            f"{describe_half_installed(operator.chart.namespace)}. {describe_installation_step(operator, seen.olm)}"
+        )
         return Finding(
             CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy
         )
     return Finding(
-        CHECK, operator.name, FAIL, "no Deployment runs it", expected, operator.lack, how_to_install(operator, seen.olm)
+        CHECK,
+        operator.name,
+        FAIL,
+        "no Deployment runs it",
+        expected,
+        operator.lack,
+        describe_installation_step(operator, seen.olm),
     )
 
 
 def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
-    operator, expected, measured = row.operator, _expected(row), stands(found)
+    operator, expected, measured = row.operator, _expected(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
     remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
     if found.ready < 1 or found.wanted < 1:
         why = f"It {'does not run' if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm":
-            remedy += f" {half_installed(namespace)}."
+            remedy += f" {describe_half_installed(namespace)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]
@@ -166,7 +180,7 @@ def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
             "It serves, and the run did not look whether it is to be upgraded, because of its namespace"
             f" {untrusted.namespace}: {untrusted.why}."
         )
-        return Finding(CHECK, operator.name, WARN, measured, expected, why, how_to_trust(untrusted.namespace))
+        return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)
 
 

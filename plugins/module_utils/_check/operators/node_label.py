@@ -29,7 +29,7 @@ def check_label(
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
-    """The finding on one node.
+    """Return the finding on one node.
 
     :param observed: what the node itself shows
     :param discovery: None when nobody asked for the workers
@@ -83,7 +83,7 @@ def _capable(hca: Hca) -> bool:
 
 
 def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
-    """What the node shows of its PCI devices and of SR-IOV."""
+    """Find the cause in the node's PCI devices and SR-IOV."""
     if not hcas:
         why = "The node shows no network function on PCI: the card is absent, broken, or passed to somebody else."
         return why, "Look with lspci, and into the BIOS's slot settings."
@@ -99,7 +99,7 @@ def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
 
 
 def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
-    """Whether node feature discovery works on the node."""
+    """Check whether node feature discovery works on the node."""
     if discovery is None:
         return (
             "Whether node feature discovery runs is not known: its workers were not read.",
@@ -129,8 +129,8 @@ def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[Featu
 def _configuration(
     label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]
 ) -> _Cause:
-    """What of the worker's configuration keeps it from making the label. Labels of rules (NodeFeatureRule) are not
-    judged."""
+    """Find the part of the worker's configuration that keeps it from making the label. Labels of rules
+    (NodeFeatureRule) are not judged."""
     where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     source = label.partition("-")[0]
     if source in ("network", "pci") and (f"-{source}" in config.sources or not {"all", source} & set(config.sources)):

@@ -11,11 +11,11 @@ from ..._model.olm import OlmFacts, OperatorStatus
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
-    """A finding on each operator that was asked for; none where OLM was asked for nothing."""
-    return tuple(map(_operator, seen.operators)) if seen is not None else ()
+    """Return a finding on each operator that was asked for; none where OLM was asked for nothing."""
+    return tuple(map(_check_operator, seen.operators)) if seen is not None else ()
 
 
-def _operator(stand: OperatorStatus) -> Finding:
+def _check_operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":

@@ -19,7 +19,7 @@ from ..._model.hca import Hca
 from ..._model.intent import Fabric
 from ..._model.platform import PciEvidence
 from ..fleet import why_no_sriov
-from .bmc import Told, decide, explain
+from .bmc import BmcReport, decide, explain
 
 EXPECTED = "VFs, or room for them"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
@@ -27,8 +27,8 @@ _REALLOC_OFF = "realloc=off"
 
 
 def hidden(hca: Hca) -> bool:
-    """Whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame, and no
-    other check is."""
+    """Return whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame,
+    and no other check is."""
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
 
@@ -38,7 +38,7 @@ def check(
     hca: Hca,
     function: PciEvidence,
     kernel_arguments: typing.Sequence[str],
-    said: typing.Optional[Told] = None,
+    said: typing.Optional[BmcReport] = None,
 ) -> typing.Iterator[Finding]:
     """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say.
 
@@ -64,7 +64,7 @@ def check(
         return
     missing = _without_memory(function)
     if missing and not made:
-        yield explain(_no_memory(subject, function, missing, kernel_arguments), said)
+        yield explain(_report_no_memory(subject, function, missing, kernel_arguments), said)
         return
     wanted = min(fabric.virtual_functions, function.sriov_total)
     buses = _buses(function, wanted) if made < wanted else None
@@ -74,7 +74,9 @@ def check(
             f" {function.last_bus:#04x}: no such VF is made."
         )
         remedy = "Switch on ARI and SR-IOV in the BIOS, so that VFs need no bus of their own or get one, and reboot."
-        yield explain(Finding("platform.bios", subject, FAIL, _evidence(function), EXPECTED, why, remedy), said)
+        yield explain(
+            Finding("platform.bios", subject, FAIL, _describe_evidence(function), EXPECTED, why, remedy), said
+        )
         return
     if not made and _disagree(function):
         question = (
@@ -87,7 +89,7 @@ def check(
     yield (
         decide(_open(subject, function, "not proven", question), said)
         if question
-        else ok("platform.bios", subject, _evidence(function), EXPECTED)
+        else ok("platform.bios", subject, _describe_evidence(function), EXPECTED)
     )
 
 
@@ -99,7 +101,7 @@ def _without_memory(function: PciEvidence) -> tuple[int, ...]:
     return tuple(sorted({*function.memory.unplaced, *bars} - set(function.memory.placed)))
 
 
-def _no_memory(
+def _report_no_memory(
     subject: str, function: PciEvidence, missing: typing.Sequence[int], kernel_arguments: typing.Sequence[str]
 ) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
@@ -135,14 +137,14 @@ def _buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]
 
 
 def _disagree(function: PciEvidence) -> bool:
-    """Whether the kernel has memory for other BARs than the function says, or for none."""
+    """Return whether the kernel has memory for other BARs than the function says, or for none."""
     if function.capability is None or function.memory is None:
         return False
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
 
 
 def _unproven(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
-    """What of the proof is not there, where no VF is; empty when all is."""
+    """Return the missing parts of the proof, where no VF is; empty when it is complete."""
     if function.capability is None:
         return (
             "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read"
@@ -169,8 +171,8 @@ def _open(subject: str, function: PciEvidence, measured: str, question: str, rem
     return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
 
 
-def _evidence(function: PciEvidence) -> str:
-    """What it is judged by, and what else of the way to the function a reader may ask for."""
+def _describe_evidence(function: PciEvidence) -> str:
+    """Describe the evidence, and the other links of the path to the function."""
     parts = [
         (
             f"{function.sriov_current} VFs exist"

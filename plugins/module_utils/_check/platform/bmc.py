@@ -15,7 +15,7 @@ import typing
 from ..._model.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.identity import Claims, Verdict
-from ..fleet.bios import Wanted, states, way_out
+from ..fleet.bios import Wanted, describe_way_out, list_states
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
@@ -32,8 +32,8 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
-    """What the BMC of a node was asked, and says.
+class BmcReport:
+    """The request to the BMC of a node, and its answer.
 
     :ivar error: why it says nothing, or nothing that is of the node
     :ivar states: of what is wanted, by key
@@ -48,15 +48,15 @@ class Told:
     verdict: typing.Optional[Verdict] = None
 
     def bad(self, *keys: Key) -> list[BiosState]:
-        """Those that are certainly not as wanted now."""
+        """Return those that are certainly not as wanted now."""
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
-def told(
+def find_report(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
-) -> typing.Optional[Told]:
-    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be
-    the node says nothing of the node.
+) -> typing.Optional[BmcReport]:
+    """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
+    proven to be the node says nothing of the node.
 
     :param claims: what the nodes call themselves
     :param wishes: what the intent asks of each BIOS
@@ -65,20 +65,24 @@ def told(
     if observed is None:
         return None
     if observed.error is not None or observed.value is None:
-        return Told((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
+        return BmcReport((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
     verdict = claims.judge(name, observed.value.identity, observed.value.asserted)
     if verdict.refused:
-        return Told(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
+        return BmcReport(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
     # a wish for a BIOS without VFs proves none
     wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
-    return Told(
-        "", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict
+    return BmcReport(
+        "",
+        observed.value,
+        {state.key: state for state in list_states(observed.value, wanted)},
+        frozenset(wishes),
+        verdict,
     )
 
 
-def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
-    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and
-    never what contradicts itself."""
+def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
+    """Return a finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so,
+    and never what contradicts itself."""
     if said is None:
         return finding
     if said.error:
@@ -90,7 +94,11 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
         return dataclasses.replace(
-            finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad)
+            finding,
+            status=FAIL,
+            measured=_measured(bad),
+            why=f"BIOS: {_whys(bad)}.",
+            remedy=_collect_remedies(said, bad),
         )
     if switch is not None and switch.state == "ok":
         return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
@@ -98,8 +106,8 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
     return dataclasses.replace(finding, why=f"{finding.why} Nor does its BMC tell: {why}.")
 
 
-def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Finding:
-    """A finding about harm that the node shows, with what its BMC says of the settings that lead to it.
+def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
+    """Return a finding about harm that the node shows, with what its BMC says of the settings that lead to it.
 
     :param keys: those settings; that of VFs without any
     """
@@ -114,12 +122,12 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
     if not shown:
         return finding
     bad = said.bad(*keys)
-    remedy = f"{_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
+    remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
     return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
-    """The settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
+    """Return the settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
 
     :param findings: about the node and its HCAs
     :param ari: whether all of its functions have it on
@@ -139,7 +147,7 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
 
 
 def check(
-    name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
+    name: str, said: typing.Optional[BmcReport], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
 ) -> typing.Iterator[Finding]:
     """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
 
@@ -157,7 +165,7 @@ def check(
             yield Finding("platform.bios", subject, unread, "no BMC", expected, why, remedy)
         return
     if said.verdict is not None:
-        yield _of_identity(subject, said.bios, said.verdict)
+        yield _check_identity(subject, said.bios, said.verdict)
         if said.verdict.refused:
             return
     if said.error:
@@ -193,7 +201,7 @@ def check(
             state.measured,
             _expected(state),
             f"BIOS: {_whys([state])}.",
-            _remedies(said, [state]),
+            _collect_remedies(said, [state]),
         )
     if not wrong:
         shown = [state for state in said.states.values() if state.state == "ok"]
@@ -207,7 +215,7 @@ def check(
         )
 
 
-def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
+def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     check, expected = "platform.bmc_identity", "the BMC of this node"
     if verdict.state == "proven":
         return ok(check, subject, str(bios.identity), expected)
@@ -227,7 +235,9 @@ def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     )
 
 
-def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_node: bool) -> typing.Optional[Status]:
+def _status(
+    state: BiosState, said: BmcReport, told_of: typing.Container[str], by_node: bool
+) -> typing.Optional[Status]:
     """None where there is nothing to say, or where another finding says it.
 
     :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC
@@ -246,8 +256,8 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_nod
     return None if silent else WARN
 
 
-def _is_left_open(state: BiosState, said: Told) -> bool:
-    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
+def _is_left_open(state: BiosState, said: BmcReport) -> bool:
+    """Return whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
     ``Auto``. What waits for a reset is not."""
     waits = any(
         one.pending is not None
@@ -275,11 +285,11 @@ def _whys(bad: typing.Iterable[BiosState]) -> str:
     return "; ".join(state.why.rstrip(".") for state in bad)
 
 
-def _remedies(said: Told, bad: typing.Iterable[BiosState]) -> str:
+def _collect_remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
     return " ".join(dict.fromkeys(_remedy(said, state) for state in bad))
 
 
-def _remedy(said: Told, state: BiosState) -> str:
+def _remedy(said: BmcReport, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
             return (
@@ -289,7 +299,7 @@ def _remedy(said: Told, state: BiosState) -> str:
         where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
         return f"Drain the node and reset it. If it still waits after that, see {where}."
     if state.state == "read_only":
-        return f"{way_out(said.bios)}."
+        return f"{describe_way_out(said.bios)}."
     if state.state == "unknown":
         return (
             f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of"

@@ -20,17 +20,17 @@ from ..._model.identity import Claims
 from ..._model.intent import Fabric, Intent
 from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
-from ..._model.profiles import traits
+from ..._model.profiles import find_traits
 from ..controllers.sync_errors import LOCKED_DOWN
-from ..fleet import answers, vendors, why_no_sriov
-from ..fleet.bios import wanted_by
+from ..fleet import unreachable_nodes, vendors, why_no_sriov
+from ..fleet.bios import find_wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import bios, bmc, firmware, returned, roll
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -67,8 +67,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
     memberships, fleet = _compared(intent, facts)
-    findings += firmware.unread(facts.nics)
-    wishes = wanted_by(intent.cluster.bios)
+    findings += firmware.report_unread(facts.nics)
+    wishes = find_wanted_by(intent.cluster.bios)
     claims = Claims(
         looked={
             name: one.value.identity
@@ -82,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         },
     )
     for fabric in intent.fabrics:
-        if not traits(fabric).functions:
+        if not find_traits(fabric).functions:
             findings.append(
                 ok(
                     "platform.scope",
@@ -112,7 +112,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             errors.append(observed.error or "empty answer")
         expected = "an answer of node_info"
         if errors or observed.value is None:
-            remedy = answers.remedy(name, facts.by_pods, "Python 3.9 or later")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
             findings.append(
                 Finding(
                     "platform.node",
@@ -128,7 +128,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings.append(
             ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected)
         )
-        said = bmc.told(
+        said = bmc.find_report(
             name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values())
         )
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
@@ -140,11 +140,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def groups(intent: Intent, facts: Facts) -> tuple[firmware.Group, ...]:
+def make_groups(intent: Intent, facts: Facts) -> tuple[firmware.HcaModel, ...]:
     """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells
     of."""
     memberships, fleet = _compared(intent, facts)
-    return firmware.groups(memberships.values(), fleet)
+    return firmware.make_groups(memberships.values(), fleet)
 
 
 def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firmware.Fleet]:
@@ -155,9 +155,9 @@ def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firm
     }
     nodes = _answered(facts.nodes)
     memberships = {
-        fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions
+        fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if find_traits(fabric).functions
     }
-    return memberships, firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
+    return memberships, firmware.collect_fleet(intent, memberships.values(), facts.firmware, facts.nics)
 
 
 def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
@@ -169,7 +169,7 @@ def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
 
 
 def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, Membership]) -> bool:
-    """Whether the configuration space of each HCA of the node that makes VFs says so."""
+    """Return whether the configuration space of each HCA of the node that makes VFs says so."""
     addresses = {
         member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci
     }
@@ -185,7 +185,7 @@ def _check_node(
     intent: Intent,
     memberships: typing.Mapping[str, Membership],
     fleet: firmware.Fleet,
-    said: typing.Optional[bmc.Told],
+    said: typing.Optional[bmc.BmcReport],
 ) -> list[Finding]:
     findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]
     evidence = {function.address: function for function in platform.functions}
@@ -201,7 +201,7 @@ def _check_node(
 
 
 def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
-    """What this stage asks for is unknown by itself where it could not be read; the reader is told of the rest too."""
+    """Report facts that could not be read. Those that this stage needs are unknown by themselves."""
     if not platform.errors:
         return []
     why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."
@@ -343,7 +343,7 @@ def _check_sriov(
     # where the functions are there, the operator has got over it
     if (
         locked_down
-        and vendors.vendor_of(hca) is vendors.NVIDIA
+        and vendors.find_vendor(hca) is vendors.NVIDIA
         and (function.sriov_current or 0) < fabric.virtual_functions
     ):
         why, remedy = LOCKED_DOWN

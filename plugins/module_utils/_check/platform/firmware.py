@@ -17,11 +17,11 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.firmware import (
     VENDOR,
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     ObservedFirmware,
-    Setting,
     number,
     same,
     way_of_reset,
@@ -57,7 +57,7 @@ class _Objection(typing.NamedTuple):
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
-class Wish(typing.NamedTuple):
+class DesiredSetting(typing.NamedTuple):
     """A setting that is wanted.
 
     :ivar least: more will do
@@ -80,8 +80,8 @@ class Wish(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
-    """What an HCA has otherwise than most of its model.
+class DifferingValue:
+    """A value of an HCA that differs from most of its model.
 
     :ivar what: firmware, or the name of a setting
     :ivar count: HCAs that have what is usual, ``of`` those that were compared
@@ -95,7 +95,7 @@ class Odd:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class HcaModel:
     """HCAs of one model.
 
     :ivar hcas: node and name of each
@@ -104,15 +104,15 @@ class Group:
 
     model: str
     hcas: tuple[tuple[str, str], ...]
-    odd: typing.Mapping[tuple[str, str], tuple[Odd, ...]]
+    odd: typing.Mapping[tuple[str, str], tuple[DifferingValue, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """What all nodes show.
+    """The firmware of all nodes.
 
-    :ivar versions: see :func:`versions`
-    :ivar values: see :func:`values`
+    :ivar versions: see :func:`count_versions`
+    :ivar values: see :func:`count_values`
     :ivar usual: the version that most HCAs of a model run, of several the newest
     :ivar seen: what was read of the firmware of an HCA, by node and PCI address
     :ivar nics: what NVIDIA's operator says of HCAs, by node and by the short name of its host, with the PCI address
@@ -130,31 +130,33 @@ class Fleet:
         return self.seen.get((node, address))
 
     def nic(self, node: str, address: str) -> typing.Optional[NicDevice]:
-        """What NVIDIA's operator says of an HCA. The cluster may know the node by another name of the same host."""
+        """Return the report of NVIDIA's operator on an HCA. The cluster may know the node by another name of the same
+        host."""
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
-def fleet(
+def collect_fleet(
     intent: Intent,
     memberships: typing.Iterable[Membership],
     firmware: typing.Mapping[str, ObservedFirmware],
     nics: NicDevices,
 ) -> Fleet:
-    """What single HCAs are compared with."""
+    """Return the values with which single HCAs are compared."""
     known = tuple(memberships)
     named = {
         (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
     }
-    found, seen = versions(known), _index_by_address(firmware)
+    found, seen = count_versions(known), _index_by_address(firmware)
     usual = {
-        model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()
+        model: max(counts.items(), key=lambda item: (item[1], _find_parts(item[0])))[0]
+        for model, counts in found.items()
     }
-    return Fleet(intent, found, values(known, seen), usual, firmware, seen, named)
+    return Fleet(intent, found, count_values(known, seen), usual, firmware, seen, named)
 
 
-def versions(memberships: typing.Iterable[Membership]) -> Versions:
-    """How many HCAs of each model run which firmware, each HCA of the fabrics counted once. Whose model or firmware
-    does not show is in none."""
+def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
+    """Count the HCAs of each model by firmware, each HCA of the fabrics counted once. Whose model or firmware does not
+    show is in none."""
     hcas = {
         (node, member.hca.name): member.hca
         for membership in memberships
@@ -169,9 +171,8 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
     return found
 
 
-def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
-    """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric
-    instead."""
+def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
+    """Count the HCAs of each model on a fabric by the value in force. Links are compared with their fabric instead."""
     found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
@@ -185,8 +186,8 @@ def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Valu
     return found
 
 
-def unread(nics: NicDevices) -> typing.Iterator[Finding]:
-    """That NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
+def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
+    """Report that NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
     if nics.errors:
         why = (
             "So whether NVIDIA's NIC configuration operator decides on the firmware is not known:"
@@ -216,15 +217,15 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
         *_unread_wishes(fabric, hca, function, seen, fleet),
     ]
     if not offers:
-        objections += [*_unread(hca, expected), *_version(hca, fleet)]
+        objections += [*_unread(hca, expected), *_parse_version(hca, fleet)]
     objections += [*(_odd(fabric, hca, seen, fleet) if seen else ()), *_waits(hca, function, seen, nic)]
     if objections:
-        yield _joined(subject, objections)
+        yield _check_joined(subject, objections)
     elif total >= wanted:
         yield ok("platform.firmware", subject, f"{total} VFs offered, {_told(hca, seen, nic, fleet)}", expected)
 
 
-def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
+def _check_joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
     """One finding of all objections, what fails first."""
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
@@ -256,7 +257,7 @@ def _unread(hca: Hca, expected: str) -> typing.Iterator[_Objection]:
         yield _Objection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
 
 
-def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
+def _parse_version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
     odd = _odd_version(hca, fleet)
     if odd is not None:
         why = (
@@ -267,24 +268,26 @@ def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
         yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
-def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[Wish]:
-    """What the fabric needs and the intent asks for, by the names that this firmware has for it."""
+def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[DesiredSetting]:
+    """Return the settings that the fabric needs and the intent asks for, by their names in this firmware."""
     each = seen.setting("PF_NUM_OF_VF_VALID")
     name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
-    yield Wish("SRIOV_EN", "True")
-    yield Wish(name, str(fabric.virtual_functions), least=True)
+    yield DesiredSetting("SRIOV_EN", "True")
+    yield DesiredSetting(name, str(fabric.virtual_functions), least=True)
     if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
-        yield Wish(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
+        yield DesiredSetting(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
     # a card with one setting has one port; with several, function 0 has the first
     port = int(seen.address[-1:] or "0") + 1 if seen.setting(f"{_PORTS}2") else 1
-    yield Wish(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
+    yield DesiredSetting(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
     for wished, value in intent.cluster.firmware.settings().items():
-        yield Wish(wished, value, needed=False)
+        yield DesiredSetting(wished, value, needed=False)
 
 
-def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence) -> typing.Optional[bool]:
-    """Whether a wish is met now: VFs that are offered prove their settings, whatever a tool says. None where nobody
-    knows."""
+def in_force(
+    wish: DesiredSetting, setting: FirmwareSetting, fabric: Fabric, function: PciEvidence
+) -> typing.Optional[bool]:
+    """Return whether a desired setting is in force: VFs that are offered prove their settings, whatever a tool says.
+    None where it is not known."""
     needed = int(wish.value) if wish.least else fabric.virtual_functions
     if wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= needed:
         return True
@@ -294,8 +297,8 @@ def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence
 def _settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> typing.Iterator[_Objection]:
-    """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the
-    next reset brings only the tool knows."""
+    """Compare the settings with the desired ones. That VFs are offered proves their settings whatever a tool says; what
+    the next reset brings only the tool knows."""
     wished = tuple(wishes(fabric, seen, fleet.intent))
     for wish in wished:
         setting = seen.setting(wish.name)
@@ -348,7 +351,7 @@ def _settings(
 def _unread_wishes(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> typing.Iterator[_Objection]:
-    """What the intent asks for and no tool has read. What the fabric needs shows in the VFs and the link."""
+    """Return the desired settings that no tool has read. What the fabric needs shows in the VFs and the link."""
     if hca.pci is None or hca.pci.vendor != VENDOR:
         return
     known = seen or HcaFirmware(function.address)
@@ -377,8 +380,8 @@ def _unread_wishes(
         )
 
 
-def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
-    """How a setting is made, by whom it is made there."""
+def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSetting) -> str:
+    """Describe how to make a setting, by the component that makes it there."""
     if nic is not None and nic.configured:
         return (
             f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"
@@ -396,7 +399,7 @@ def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
 
 def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[_Objection]:
     """Settings that most HCAs of its model on the fabric have otherwise."""
-    odd = _odd_settings(fabric.name, hca, seen, fleet)
+    odd = _find_odd_settings(fabric.name, hca, seen, fleet)
     if odd:
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
         why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
@@ -410,28 +413,28 @@ def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.It
         )
 
 
-def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[Odd]:
+def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[DifferingValue]:
     if {"fw_ver", "board_id"} & set(hca.unread):
         return None
-    counts, usual = _usual(hca, fleet)
+    counts, usual = _find_usual(hca, fleet)
     if hca.firmware is None or usual is None or hca.firmware == usual:
         return None
-    return Odd("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
+    return DifferingValue("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
 
 
-def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[Odd]:
+def _find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
     model, odd = _model(hca), []
     for setting in seen.settings if model is not None else ():
         counts = fleet.values.get((fabric, model, setting.name), {}) if model is not None and _compared(setting) else {}
         usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
         if counts and not same(_in_force(setting), usual):
-            odd.append(Odd(setting.name, _in_force(setting), usual, counts[usual], sum(counts.values())))
+            odd.append(DifferingValue(setting.name, _in_force(setting), usual, counts[usual], sum(counts.values())))
     return odd
 
 
-def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Group, ...]:
+def make_groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
     """HCAs of one model on the fabrics, and what is odd on which of them."""
-    hcas: dict[_Model, dict[tuple[str, str], dict[Odd, None]]] = {}
+    hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
@@ -440,11 +443,11 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Grou
                     version = _odd_version(hca, fleet)
                     odd = [
                         *([version] if version else []),
-                        *(_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
+                        *(_find_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
                     ]
                     hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
     return tuple(
-        Group(
+        HcaModel(
             f"{vendor}:{device}, PSID {board or 'unknown'}",
             tuple(found),
             {hca: tuple(odd) for hca, odd in found.items() if odd},
@@ -456,7 +459,7 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Grou
 def _waits(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
 ) -> typing.Iterator[_Objection]:
-    """A version, or a change of NVIDIA's operator, that is not in force yet."""
+    """Yield a version, or a change of NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
     running = (seen.running.value if seen and seen.running else None) or hca.firmware
     stored, source = (
@@ -466,7 +469,7 @@ def _waits(
         if seen and seen.stored
         else ("", "")
     )
-    if running and stored and _parts(running) != _parts(stored):
+    if running and stored and _find_parts(running) != _find_parts(stored):
         why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
         yield _Objection(
             WARN,
@@ -488,7 +491,7 @@ def _waits(
 
 def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice], fleet: Fleet) -> str:
     """Version and who said what, of an HCA with which nothing is wrong."""
-    counts, usual = _usual(hca, fleet)
+    counts, usual = _find_usual(hca, fleet)
     alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
     parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"]
     if seen and seen.settings:
@@ -500,8 +503,8 @@ def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[Nic
     return ", ".join(parts)
 
 
-def _usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
-    """How many of its model run what, and which version is the usual one."""
+def _find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
+    """Return how many HCAs of its model run each version, and the usual version."""
     model = _model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
     return counts, fleet.usual[model] if model is not None and counts else hca.firmware
@@ -524,16 +527,16 @@ def _host(node: str) -> str:
     return node if short.isdigit() or ":" in node else short
 
 
-def _compared(setting: Setting) -> bool:
+def _compared(setting: FirmwareSetting) -> bool:
     return not setting.name.startswith(_PORTS) and bool(_in_force(setting))
 
 
-def _in_force(setting: Setting) -> str:
+def _in_force(setting: FirmwareSetting) -> str:
     """Of firmware that does not say what is in force, what is set."""
     return setting.current or setting.next or ""
 
 
-def _values_of(setting: Setting) -> str:
+def _values_of(setting: FirmwareSetting) -> str:
     if setting.current is None or not setting.pending:
         return f"{setting.name} {setting.next}"
     return f"{setting.name} {setting.current}, after a reset {setting.next}"
@@ -543,7 +546,7 @@ def _model(hca: Hca) -> typing.Optional[_Model]:
     return (hca.pci.vendor, hca.pci.device, hca.board or "") if hca.pci else None
 
 
-def _parts(version: str) -> tuple[tuple[int, str], ...]:
+def _find_parts(version: str) -> tuple[tuple[int, str], ...]:
     """Sort key: of as many HCAs the newer firmware is the usual one."""
     return tuple(
         (int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part)

@@ -50,7 +50,7 @@ def check(
                 "Bring the node back, and run from stage discover on: -e rdma_from=discover.",
             )
             continue
-        if not _physical(had):
+        if not _list_physical(had):
             why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
             yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
             continue
@@ -66,24 +66,24 @@ def check(
                 _REMEDY,
             )
         else:
-            yield ok(_CHECK, node, f"{len(_physical(had))} HCAs and their links are there again", _EXPECTED)
+            yield ok(_CHECK, node, f"{len(_list_physical(had))} HCAs and their links are there again", _EXPECTED)
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
-    """What a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link, and how
-    fast those were.
+    """Return what a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link,
+    and how fast those were.
 
     An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
     """
     there = {_key(hca): hca for hca in now.hcas}
     lost: list[str] = []
-    for hca in _physical(before):
+    for hca in _list_physical(before):
         again = there.get(_key(hca))
         lost += [_called(hca)] if again is None else _less(hca, again)
     return tuple(lost)
 
 
-def _physical(node: NodeHcas) -> list[Hca]:
+def _list_physical(node: NodeHcas) -> list[Hca]:
     # VFs are made anew after a boot, by whom stage virtual_functions asks
     return [hca for hca in node.hcas if not hca.is_virtual]
 

@@ -50,19 +50,19 @@ def check(
         told.setdefault(outcome.node, []).append(outcome)
     steps = collections.Counter(step.node for step in planned.steps)
     for node, of_node in told.items():
-        yield _of_one(node, steps[node], of_node)
+        yield _check_one(node, steps[node], of_node)
     if not told:
         yield ok(_CHECK, "cluster", "no node that something is asked of", _EXPECTED)
 
 
-def _of_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
+def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
     """Each step has one outcome, and each outcome its step; of what does not match the worst is told, and nothing of it
     passes."""
     if (steps, len(outcomes)) == (1, 1):
-        return _of_node(outcomes[0])
+        return _check_node(outcomes[0])
     if not outcomes:
-        return _of_node(NodeOutcome(node, "unknown", "Nobody says what became of it"))
-    failed = next((found for found in map(_of_node, outcomes) if found.status == FAIL), None)
+        return _check_node(NodeOutcome(node, "unknown", "Nobody says what became of it"))
+    failed = next((found for found in map(_check_node, outcomes) if found.status == FAIL), None)
     if failed is not None:
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
@@ -70,7 +70,7 @@ def _of_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Fi
     return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run the stage again.")
 
 
-def _of_node(outcome: NodeOutcome) -> Finding:
+def _check_node(outcome: NodeOutcome) -> Finding:
     if outcome.state in ("done", "nothing"):
         return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "nothing to do", _EXPECTED)
     if outcome.state == "planned":

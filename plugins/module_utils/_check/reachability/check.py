@@ -19,15 +19,15 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband
 from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
-from ..._schedule.coverage import coverage
-from ..fleet import answers
+from ..._schedule.coverage import compute_coverage
+from ..fleet import unreachable_nodes
+from ..fleet.hca_locations import collect_places, number_by_leaf
 from ..fleet.hcas_of_fabric import Membership, resolve
-from ..fleet.lids import Claim, Key, false_claims
-from ..fleet.places import by_leaf, places
-from ..fleet.routes import coverage_finding, ways_of
-from ..fleet.suspects import suspects, trial
-from .accused import check_suspects
-from .pairs import Pair, Port, find_pairs, judge_pairs, servers_gone
+from ..fleet.lids import Key, LidClaim, find_false_claims
+from ..fleet.routes import find_paths, report_coverage
+from ..fleet.suspects import find_suspects, make_trial
+from .common_causes import check_suspects
+from .pairs import Pair, PingPort, find_gone_servers, find_pairs, judge_pairs
 from .ports import judge_port
 
 #: of which a finding says with which probability it would have been seen
@@ -36,7 +36,7 @@ _SMALL_LOSS = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -85,7 +85,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        membership = by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
+        membership = number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
             why = f"Which ports belong to the fabric is not known: {membership.why}."
             findings.append(
@@ -100,12 +100,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
             )
             continue
-        claims = false_claims(membership, nodes, subnets, facts.topologies)
+        claims = find_false_claims(membership, nodes, subnets, facts.topologies)
         findings += _check_fabric(fabric, membership, facts, {key: claim for claim in claims for key in claim.ports})
     return tuple(findings)
 
 
-def chance_to_see(loss: float, packets: int) -> float:
+def compute_chance_to_see(loss: float, packets: int) -> float:
     """Probability that at least one of the packets shows a loss.
 
     :param loss: share of the round trips that get lost, 0 to 1
@@ -143,7 +143,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
         ]
         expected = "answers of all observers"
         if errors:
-            remedy = answers.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
                 Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
             )
@@ -161,10 +161,10 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 
 
 def _check_fabric(
-    fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, Claim]
+    fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, LidClaim]
 ) -> list[Finding]:
     """:param claims: of the ports of which it is not proven that they have their LID"""
-    ports = _ports(membership, facts)
+    ports = _list_ports(membership, facts)
     if not ports:
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
         return [
@@ -178,12 +178,12 @@ def _check_fabric(
                 "See the findings of stage fabric.",
             )
         ]
-    strays: dict[Port, list[int]] = {}
+    strays: dict[PingPort, list[int]] = {}
     pairs = find_pairs(
-        ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays, claims
+        ports, facts.plan, facts.pings, find_gone_servers(ports, facts.servers, facts.stopped), strays, claims
     )
-    as_client: dict[Port, list[Pair]] = {port: [] for port in ports}
-    as_server: dict[Port, list[Pair]] = {port: [] for port in ports}
+    as_client: dict[PingPort, list[Pair]] = {port: [] for port in ports}
+    as_server: dict[PingPort, list[Pair]] = {port: [] for port in ports}
     for pair in pairs:
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
@@ -192,7 +192,7 @@ def _check_fabric(
     trials = [pair for pair in measured if not pair.apart]
     failed = any(not pair.passed for pair in trials)
     found = (
-        suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials])
+        find_suspects([make_trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials])
         if failed
         else ()
     )
@@ -208,10 +208,10 @@ def _check_fabric(
     ]
 
 
-def _ports(membership: Membership, facts: Facts) -> list[Port]:
-    where = places(membership, facts.topologies)
+def _list_ports(membership: Membership, facts: Facts) -> list[PingPort]:
+    where = collect_places(membership, facts.topologies)
     return [
-        Port(
+        PingPort(
             name,
             member.hca.rdma_device or "",
             member.port.number,
@@ -227,9 +227,9 @@ def _ports(membership: Membership, facts: Facts) -> list[Port]:
 
 
 def _judge_scope(
-    fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]
+    fabric: Fabric, ports: typing.Sequence[PingPort], as_client: typing.Mapping[PingPort, typing.Sequence[Pair]]
 ) -> Finding:
-    """How much was looked at. Whether it is good is said elsewhere."""
+    """Report how many pairs were tested. Other findings judge the pairs."""
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
@@ -237,21 +237,21 @@ def _judge_scope(
     if packets:
         measured += (
             f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with"
-            f" {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
+            f" {compute_chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
         )
     return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
 
 
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
-    """Which links the pings went over, there and back. Stage fabric says why there is no topology, where there is
-    none."""
-    ways, _why = ways_of(fabric, membership, facts.topologies)
+    """Report the links that the pings went over, there and back. Stage fabric reports why there is no topology, where
+    there is none."""
+    ways, _why = find_paths(fabric, membership, facts.topologies)
     if ways is None:
         return []
     there = [ways.test(pair.client.rail, pair.client.node, pair.server.node) for pair in pairs if pair.ping is not None]
-    used = coverage(ways, [test for pair in there if pair is not None for test in (pair, pair[::-1])])
+    used = compute_coverage(ways, [test for pair in there if pair is not None for test in (pair, pair[::-1])])
     return [
-        coverage_finding(
+        report_coverage(
             "reachability.coverage",
             fabric,
             ways,

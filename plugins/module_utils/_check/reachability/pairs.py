@@ -15,7 +15,7 @@ from ..._model.text import folded
 from ..fleet.lids import Key
 from ..fleet.partitions import Apart, apart
 from ..fleet.suspects import Suspect
-from .partitions import remedy_of, status_of
+from .partitions import find_status, remedy_of
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
@@ -28,7 +28,7 @@ _AGAIN = (
 _Servers = typing.Mapping[str, ObservedServers]
 
 
-class Port(typing.NamedTuple):
+class PingPort(typing.NamedTuple):
     """A port that takes part: where it is and what it is called."""
 
     node: str
@@ -55,8 +55,8 @@ class Pair:
     :ivar why: it is None; :ivar remedy: for that; empty: by hand
     """
 
-    client: Port
-    server: Port
+    client: PingPort
+    server: PingPort
     ping: typing.Optional[Ping]
     why: str = ""
     remedy: str = ""
@@ -67,21 +67,22 @@ class Pair:
 
     @property
     def apart(self) -> typing.Optional[Apart]:
-        """The partitions that keep a pair apart from which nothing came back. What came back proves that none does."""
+        """Return the partitions that keep a pair apart from which nothing came back. What came back proves that none
+        does."""
         return (
             apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
         )
 
 
 def find_pairs(
-    ports: typing.Sequence[Port],
+    ports: typing.Sequence[PingPort],
     plan: typing.Mapping[str, PingPlan],
     pings: typing.Mapping[str, ObservedPings],
-    gone: typing.Collection[Port],
-    strays: dict[Port, list[int]],
+    gone: typing.Collection[PingPort],
+    strays: dict[PingPort, list[int]],
     claims: typing.Collection[Key] = (),
 ) -> list[Pair]:
-    """What was planned between these ports, each with its measurement.
+    """Return the planned pairs of these ports, each with its measurement.
 
     :param plan: who was to ping, by node
     :param pings: answer of ibping, mode ping, of each node
@@ -150,7 +151,7 @@ def find_pairs(
     return result
 
 
-def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Servers) -> set[Port]:
+def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
     """Ports whose server started, and was not there any more when it was to be ended."""
     left = {
         (name, server.rdma_device, server.port)
@@ -254,18 +255,18 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
 
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
-    """A pair that no cable keeps apart."""
+    """Judge a pair that no cable keeps apart."""
     shared = (
         f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven."
         if found.shared
         else ""
     )
     return Finding(
-        "reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
+        "reachability.pair", subject, find_status([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
     )
 
 
-def _why_no_server(port: Port, servers: _Servers) -> str:
+def _why_no_server(port: PingPort, servers: _Servers) -> str:
     observed = servers.get(port.node, ObservedServers(error="it was not started"))
     if observed.value is None or observed.error is not None:
         return observed.error or "its node gave an empty answer"

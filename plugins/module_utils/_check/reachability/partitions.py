@@ -21,8 +21,8 @@ _ANOTHER_PARTITION = (
 )
 
 
-def status_of(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:
-    """Where all of them share another partition, nothing is known to be wrong."""
+def find_status(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:
+    """Return ``unknown`` where all of them share another partition: then nothing is known to be wrong."""
     return UNKNOWN if all(found.shared for found in parted) else FAIL
 
 

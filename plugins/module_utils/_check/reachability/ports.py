@@ -9,18 +9,18 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
-from ..fleet.lids import Claim
-from .pairs import Pair, Port
-from .partitions import remedy_of, status_of
+from ..fleet.lids import LidClaim
+from .pairs import Pair, PingPort
+from .partitions import find_status, remedy_of
 
 
 def judge_port(
     fabric: Fabric,
-    port: Port,
+    port: PingPort,
     as_client: typing.Sequence[Pair],
     as_server: typing.Sequence[Pair],
     strays: typing.Sequence[int],
-    claim: typing.Optional[Claim] = None,
+    claim: typing.Optional[LidClaim] = None,
 ) -> Finding:
     """A port is proven when it was client and server at least once, and nothing of that failed.
 
@@ -68,7 +68,7 @@ def judge_port(
     if bad and len(parted) == len(bad):
         partners = {pair.server if pair.client == port else pair.client for pair in bad}
         why = f"Partition keys keep it from {len(partners)} partners; its own are {folded(port.pkeys, 8)}."
-        return Finding("reachability.port", subject, status_of(parted), measured, expected, why, remedy_of(parted))
+        return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
         why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"
         return Finding(

@@ -18,16 +18,16 @@ from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent, Training
 from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
-from ..._model.profiles import attachment_name, carries_rdma, traits
+from ..._model.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.text import folded
+from ..fleet.hca_locations import number_by_leaf
 from ..fleet.hcas_of_fabric import Member, resolve
-from ..fleet.places import by_leaf
 from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar log: answer of nccl_log_info; None when no log was given
     :ivar pods: of the job; None when the API server was not asked
@@ -45,7 +45,7 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class _Got:
-    """What a pod got of a fabric.
+    """The devices of a fabric that a pod got.
 
     :ivar devices: RDMA device: rail; None where the rail is not known
     :ivar nameless: interfaces whose RDMA device is not known
@@ -56,24 +56,24 @@ class _Got:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
+    """Return findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
     wanted = intent.cluster.training
     if facts.log is None:
-        return (_no_log(wanted),)
+        return (_report_no_log(wanted),)
     wanted = wanted or Training()
     findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
     if not facts.log.nccl_lines:
         return tuple(findings)
     log, _forged = leave_out_forged(facts.log)
-    return (*findings, *limit_findings(_hosts(intent, wanted, facts, log)))
+    return (*findings, *limit_findings(_list_hosts(intent, wanted, facts, log)))
 
 
-def _hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
+def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
     """Judge each host of a log: its interface, its HCAs and its rails."""
     several = any(spans_nodes(communicator) for communicator in log.communicators)
     used = _used(log)
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
-    members = _members(fabrics, facts)
+    members = _list_members(fabrics, facts)
     ranks = [rank for communicator in log.communicators for rank in communicator.ranks]
     pods: dict[str, list[TrainingPod]] = {}
     for item in facts.pods or ():
@@ -89,33 +89,33 @@ def _hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typi
         if doubt is not None:
             yield doubt
             continue
-        yield _oob(host, by_host.get(host, []), several)
+        yield _check_oob(host, by_host.get(host, []), several)
         if not several:
-            yield _one_host(host)
+            yield _report_one_host(host)
             continue
         if not fabrics:
-            yield _no_fabric(host)
+            yield _report_no_fabric(host)
             continue
         named = pods.get(host, [])
         if len({(item.node, item.functions, item.error) for item in named}) > 1:
-            yield _several_pods(host, named)
+            yield _report_several_pods(host, named)
             continue
         pod = named[0] if named else None
         if pod is not None and _is_strange(pod, jobs):
-            yield _other_job(host, pod, jobs)
+            yield _report_other_job(host, pod, jobs)
             continue
         if pod is None or pod.functions is None:
-            yield _no_pod(host, facts.pods is not None, pod)
+            yield _report_no_pod(host, facts.pods is not None, pod)
             continue
         node = facts.hcas.get(pod.node)
         gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
-            yield _hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
-            yield _rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
+            yield _list_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
+            yield _find_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
 
 
-def _no_log(wanted: typing.Optional[Training]) -> Finding:
+def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
     if wanted is None:
         return ok("training.log", "job", "no log", "no job is asked for")
     why = "rdma_cluster.training asks for the proof of a job, and no log of one was given."
@@ -131,7 +131,8 @@ def _no_log(wanted: typing.Optional[Training]) -> Finding:
 
 
 def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
-    """By host the RDMA devices that channels use; false for one that is but a number, as its name is not in the log."""
+    """Return, by host, the RDMA devices that channels use; false for one that is but a number, as its name is not in
+    the log."""
     names = {
         (process.host, process.pid): {device.index: device.name for device in process.devices}
         for process in log.processes
@@ -152,11 +153,11 @@ def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
     return found
 
 
-def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
-    """The members of each fabric on each node."""
+def _list_members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
+    """Return the members of each fabric on each node."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    fleet = {fabric.name: by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
+    fleet = {fabric.name: number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
     return {
         (fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()
     }
@@ -168,9 +169,10 @@ def _got(
     members: typing.Sequence[Member],
     observed: typing.Optional[ObservedHcas],
 ) -> _Got:
-    """Which RDMA devices the pod got, by the word of multus, else of the node's sysfs; and of which rail they are."""
+    """Return the RDMA devices that the pod got, by the annotation of multus, else of the node's sysfs; and of which
+    rail they are."""
     mine = [function for function in functions if function.network == attachment_name(fabric)]
-    if traits(fabric).shared and mine:
+    if find_traits(fabric).shared and mine:
         return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
     hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
     rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}
@@ -186,7 +188,7 @@ def _got(
     return _Got(devices, tuple(nameless))
 
 
-def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:
+def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:
     seen = sorted({f"{process.oob_interface} {process.oob_address}" for process in processes if process.oob_interface})
     expected = "one interface that reaches the other hosts"
     if not seen:
@@ -206,20 +208,20 @@ def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> F
     return ok("training.oob", host, folded(seen), expected)
 
 
-def _one_host(host: str) -> Finding:
+def _report_one_host(host: str) -> Finding:
     why = "All ranks are on one host, so nothing goes over the network, and nothing is proven of it."
     return Finding(
         "training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more."
     )
 
 
-def _no_fabric(host: str) -> Finding:
+def _report_no_fabric(host: str) -> Finding:
     why = "None of the fabrics that the job may use has RDMA, so there is no HCA to compare with."
     remedy = "Name a fabric with RDMA in rdma_cluster.training.fabric."
     return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that its pod got", why, remedy)
 
 
-def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
+def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     """NCCL's log has the host name alone, which each pod of the namespace may have."""
     why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
     remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
@@ -229,14 +231,14 @@ def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
 
 
 def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
-    """Whether a pod may be of another job than the log.
+    """Return whether a pod may be of another job than the log.
 
     :param jobs: of the pods that have the host names of the log, with how many of these they have
     """
     return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
 
 
-def _other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
+def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
     others = [job or "no controller" for job in jobs if job != pod.job]
     why = (
         f"The pods with the host names of the log are not of one job: others are of {folded(others)}. It is not known"
@@ -248,7 +250,7 @@ def _other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> F
     )
 
 
-def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
+def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
     expected = "the HCAs that its pod got"
     if pod is not None:
         return Finding(
@@ -283,9 +285,9 @@ def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Findin
     )
 
 
-def _hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
+def _list_hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
     """:param allowed: what the pod got of all fabrics that the job may use"""
-    measured, expected = f"uses {_names(used)}", f"uses {_names(got.devices)}"
+    measured, expected = f"uses {_list_names(used)}", f"uses {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
         why = f"Neither multus nor the node says which RDMA device is behind {folded(got.nameless)}."
@@ -351,7 +353,7 @@ def _hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.Abstra
     return ok("training.hcas", subject, measured, expected)
 
 
-def _rails(fabric: Fabric, subject: str, got: _Got, used: dict[str, bool]) -> Finding:
+def _find_rails(fabric: Fabric, subject: str, got: _Got, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
     expected = f"each of {count} rails is used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
@@ -380,5 +382,5 @@ def _rails(fabric: Fabric, subject: str, got: _Got, used: dict[str, bool]) -> Fi
     return Finding("training.rails", subject, FAIL, measured, expected, why, remedy)
 
 
-def _names(names: typing.Iterable[str]) -> str:
+def _list_names(names: typing.Iterable[str]) -> str:
     return folded(sorted(names), 16) or "none"

@@ -14,8 +14,9 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN
 from ..._model.nccl import NcclLog
 from ..._model.nccl_tests import NcclTests, NcclTestTransport
-from ..job.channels import judge_log, way
+from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.ranks import describe_route
 
 #: findings that are about the transport of each channel
 _CHECKS = ("training.log", "training.version", "training.ranks", "training.channels", "training.transport")
@@ -33,7 +34,7 @@ def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> tuple[NcclTes
 
 
 class _Judge:
-    """What a log proves of each group of processes."""
+    """The judge of each group of processes in a log."""
 
     def __init__(self, log: NcclLog) -> None:
         self._log, self._by_process = log, group_by_process(log)
@@ -71,7 +72,9 @@ def _judged(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestT
         if finding.check in _CHECKS and finding.status in (FAIL, UNKNOWN)
     )
     lost = [f"{host} process {pid}: no communicator of it is in the log" for host, pid in silent]
-    transports = sorted({way(route) for item in own.communicators for rank in item.ranks for route in rank.routes})
+    transports = sorted(
+        {describe_route(route) for item in own.communicators for rank in item.ranks for route in rank.routes}
+    )
     if not transports and not reasons and not lost:
         lost = ["no rank has a channel: each is alone in its communicator"]
     found = (*lost, *reasons)

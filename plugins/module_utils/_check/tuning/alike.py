@@ -15,9 +15,9 @@ import typing
 from ..._model.findings import WARN, Finding, ok
 from ..._model.text import folded
 from ..._model.tuning import NodeTuning
-from ..._model.tuning_rows.row import Row
+from ..._model.tuning_rows.row import TuningRow
 from ..._model.tuning_rows.table import ROWS
-from .rows import Nodes, Strangers, choose_remedy, names, why_unread
+from .rows import Nodes, Strangers, choose_remedy, explain_why_unread, names
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -26,7 +26,7 @@ _Kind = tuple[_Values, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
+class DifferingRow:
     """A row of which nodes of one kind show different things.
 
     :ivar nodes: that show what is not usual; all of the kind where nothing is
@@ -35,7 +35,7 @@ class Odd:
     :ivar most: nodes that show what is usual, and ``known``, those that were compared
     """
 
-    row: Row
+    row: TuningRow
     nodes: tuple[str, ...]
     value: str
     usual: typing.Optional[str]
@@ -44,7 +44,7 @@ class Odd:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class NodeGroup:
     """Nodes of one kind.
 
     :ivar kind: CPUs, GPUs and HCAs in words
@@ -52,14 +52,14 @@ class Group:
 
     kind: str
     nodes: tuple[str, ...]
-    odd: tuple[Odd, ...]
+    odd: tuple[DifferingRow, ...]
 
 
 def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
     """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
-    for group in groups(nodes, told):
+    for group in make_groups(nodes, told):
         for odd in group.odd:
             remedy = choose_remedy(
                 odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
@@ -75,8 +75,8 @@ def check(
             yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {group.kind}")
 
 
-def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[Group, ...]:
-    """Nodes of one kind, and what is odd on whom.
+def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
+    """Return the nodes of one kind, and what is odd on whom.
 
     :param told: by row the nodes that are left out of the comparison of this row
     """
@@ -84,7 +84,7 @@ def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> t
     for name, node in nodes.items():
         kinds.setdefault(tuple(_values(node, row) for row in _KIND), []).append(name)
     return tuple(
-        Group(
+        NodeGroup(
             _words(kind),
             tuple(members),
             tuple(
@@ -98,7 +98,7 @@ def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> t
     )
 
 
-def _finding(odd: Odd, remedy: str) -> Finding:
+def _finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     if odd.usual is None:
         why = f"As many of {odd.known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
@@ -107,11 +107,11 @@ def _finding(odd: Odd, remedy: str) -> Finding:
     return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, remedy)
 
 
-def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Odd]:
-    """Nodes of which more is known than what was told are held against each other."""
+def _row(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
+    """Yield the nodes of which more is known than what was told are held against each other."""
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
-        if name not in told and why_unread(node, row.name) is None:
+        if name not in told and explain_why_unread(node, row.name) is None:
             by_values.setdefault(_values(node, row.name), []).append(name)
     if len(by_values) < 2:
         return
@@ -121,11 +121,11 @@ def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterato
     ).most_common(2)
     if most == next_most:
         measured = folded([f"{_said(values)} on {names(members)}" for values, members in by_values.items()], 8)
-        yield Odd(row, tuple(nodes), measured, None, most, known)
+        yield DifferingRow(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():
         if values != usual:
-            yield Odd(row, tuple(members), _said(values), _said(usual), most, known)
+            yield DifferingRow(row, tuple(members), _said(values), _said(usual), most, known)
 
 
 def _values(node: NodeTuning, row: str) -> _Values:

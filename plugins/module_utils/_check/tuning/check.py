@@ -18,14 +18,14 @@ from ..._model.intent import Intent
 from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
 from ..._model.tuning_rows.table import ROWS
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 from . import alike, others, rows, settings
 from .roce import check as check_roce
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar tunings: answer of node_info of each node
@@ -44,7 +44,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """A finding for each node, for each row and for each kind of nodes at least."""
+    """Return a finding for each node, for each row and for each kind of nodes at least."""
     findings: list[Finding] = []
     if not facts.tunings:
         why = "No node was asked, so nothing is known."
@@ -68,7 +68,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if observed.value is None or observed.error is not None:
             why, remedy = (
                 f"node_info: {observed.error or 'empty answer'}.",
-                answers.remedy(name, facts.by_pods, "Python 3.9 or later"),
+                unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
         else:
@@ -95,10 +95,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def groups(facts: Facts) -> tuple[alike.Group, ...]:
-    """Nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another finding
-    tells already."""
-    return alike.groups(
+def make_groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
+    """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
+    finding tells already."""
+    return alike.make_groups(
         {
             name: observed.value
             for name, observed in facts.tunings.items()

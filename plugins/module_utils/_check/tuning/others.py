@@ -9,8 +9,8 @@ import typing
 
 from ..._model.hca import NodeHcas
 from ..._model.intent import Intent
-from ..._model.tuning import NodeTuning, Reading
-from ..fleet.hcas_of_fabric import candidates
+from ..._model.tuning import NodeTuning, RowReading
+from ..fleet.hcas_of_fabric import find_candidates
 
 
 def without(
@@ -21,17 +21,17 @@ def without(
     :param nodes: HCAs of each node that could be read
     """
     return {
-        name: _without(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning
+        name: _remove_others(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning
         for name, tuning in tunings.items()
     }
 
 
 def _of_no_fabric(intent: Intent, node: NodeHcas) -> set[str]:
-    ours = {hca.name for fabric in intent.fabrics for hca in candidates(fabric, node)}
+    ours = {hca.name for fabric in intent.fabrics for hca in find_candidates(fabric, node)}
     return {hca.name for hca in node.hcas} - ours if ours else set()
 
 
-def _without(tuning: NodeTuning, others: set[str]) -> NodeTuning:
+def _remove_others(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     if not others:
         return tuning
     return dataclasses.replace(
@@ -39,7 +39,7 @@ def _without(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     )
 
 
-def _kept(readings: typing.Iterable[Reading], others: set[str]) -> typing.Iterator[Reading]:
+def _kept(readings: typing.Iterable[RowReading], others: set[str]) -> typing.Iterator[RowReading]:
     for reading in readings:
         where = tuple(name for name in reading.where if name not in others)
         if where or not reading.where:

@@ -15,15 +15,15 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import is_infiniband, owns_rdma, traits
-from ..._model.text import folded, number_of
+from ..._model.profiles import find_traits, is_infiniband, owns_rdma
+from ..._model.text import folded, parse_number
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
-from ..._model.tuning_rows.row import Row, fits, rule_of
+from ..._model.tuning_rows.row import TuningRow, fits, rule_of
 from ..._model.tuning_rows.table import ROWS
 from ..fleet.hcas_of_fabric import resolve
-from ..fleet.vendors import NVIDIA, vendor_of
-from .rows import Nodes, Wanted, names, why_unread
+from ..fleet.vendors import NVIDIA, find_vendor
+from .rows import ExpectedValue, Nodes, explain_why_unread, names
 
 CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
@@ -40,14 +40,14 @@ _ByValue = typing.Mapping[str, typing.Sequence[_Place]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
-    """Findings for each fabric whose HCAs have RDMA over Ethernet."""
+    """Yield findings for each fabric whose HCAs have RDMA over Ethernet."""
     hcas = {
         name: seen.value
         for name, seen in observed.items()
         if seen.value is not None and seen.error is None and name in nodes
     }
     for fabric in intent.fabrics:
-        if is_infiniband(fabric) or not owns_rdma(fabric) or not traits(fabric).members:
+        if is_infiniband(fabric) or not owns_rdma(fabric) or not find_traits(fabric).members:
             continue
         members = resolve(fabric, hcas, {}).members
         places = [
@@ -59,23 +59,23 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
             yield Finding(CHECK, fabric.name, UNKNOWN, "no HCA", "the HCAs of the fabric", why, remedy)
             continue
         vendors = {
-            vendor_of(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
+            find_vendor(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
         }
         for row in _ROWS:
             found = _check_row(intent, fabric, row, places, nodes)
-            yield from found if NVIDIA in vendors else map(_of_others, found)
+            yield from found if NVIDIA in vendors else map(_report_others, found)
 
 
-def _of_others(finding: Finding) -> Finding:
+def _report_others(finding: Finding) -> Finding:
     """Return a finding on NICs of other vendors than NVIDIA, whose operator and packages set nothing on them."""
     remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
     return dataclasses.replace(finding, remedy=remedy)
 
 
-def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
+def _wanted(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
     tuning, roce = intent.cluster.tuning, fabric.roce or Roce()
     if row.name in tuning.expected:
-        return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
     rule = {
         "roce_trust": "dscp",
         "roce_pfc": str(roce.priority),
@@ -86,13 +86,13 @@ def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
         "mtu": f">={_LEAST_MTU}",
     }[row.name]
     if fabric.roce is not None:
-        return Wanted(
+        return ExpectedValue(
             rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'"
         )
-    return Wanted(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
+    return ExpectedValue(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
 
 
-def _fits(row: Row, rule: str, value: str) -> bool:
+def _fits(row: TuningRow, rule: str, value: str) -> bool:
     """Of priorities and DSCP one among others will do, but no other priority may have PFC."""
     if row.name == "roce_ecn":
         return rule in _numbers(value)
@@ -104,29 +104,29 @@ def _numbers(text: str) -> set[str]:
     found: set[str] = set()
     for part in text.split(","):
         low, _dash, high = part.partition("-")
-        first, last = number_of(low), number_of(high or low)
+        first, last = parse_number(low), parse_number(high or low)
         if first is not None and last is not None:
             found.update(str(number) for number in range(first, min(last, 7) + 1))
     return found
 
 
 def _check_row(
-    intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence[_Place], nodes: Nodes
+    intent: Intent, fabric: Fabric, row: TuningRow, places: typing.Sequence[_Place], nodes: Nodes
 ) -> typing.Iterator[Finding]:
     want = _wanted(intent, fabric, row)
     by_value: dict[str, list[_Place]] = {}
     unread: dict[_Place, str] = {}
     for place in places:
         value = _value(nodes[place[0]], row.name, place[1])
-        why = why_unread(nodes[place[0]], row.name)
+        why = explain_why_unread(nodes[place[0]], row.name)
         if value is not None:
             by_value.setdefault(value, []).append(place)
         elif why is not None or row.name not in _SHOWN_BY_SOME:
             unread[place] = why or "the answer of node_info does not show it of this HCA"
     off = {value: group for value, group in by_value.items() if want.rule and not _fits(row, want.rule, value)}
-    found = [*_off(fabric, row, want, off, len(places)), *_unread(fabric, row, want, unread, len(places))]
+    found = [*_report_off(fabric, row, want, off, len(places)), *_report_unread(fabric, row, want, unread, len(places))]
     if not (off and want.level == "fail"):
-        found += _sides(fabric, row, by_value, off)
+        found += _check_sides(fabric, row, by_value, off)
     if found:
         yield from found
         return
@@ -139,7 +139,9 @@ def _value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
     return next((reading.value for reading in node.rows.get(row, ()) if hca in reading.where), None)
 
 
-def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> typing.Iterator[Finding]:
+def _report_off(
+    fabric: Fabric, row: TuningRow, want: ExpectedValue, off: _ByValue, count: int
+) -> typing.Iterator[Finding]:
     expected = f"{row.what}: {want.text}"
     for value, group in off.items():
         if want.level == "fail":
@@ -149,18 +151,20 @@ def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> t
                 )
         else:
             why = f"{len(group)} of {count} HCAs. {row.harm}"
-            yield Finding(CHECK, f"{fabric.name} {row.name} of {_names(group)}", WARN, value, expected, why, row.remedy)
+            yield Finding(
+                CHECK, f"{fabric.name} {row.name} of {_list_names(group)}", WARN, value, expected, why, row.remedy
+            )
 
 
-def _unread(
-    fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Place, str], count: int
+def _report_unread(
+    fabric: Fabric, row: TuningRow, want: ExpectedValue, unread: typing.Mapping[_Place, str], count: int
 ) -> typing.Iterator[Finding]:
     status: Status = UNKNOWN if want.level == "fail" and want.rule else WARN
     groups: dict[str, list[_Place]] = {}
     for place in unread:
         groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
     for node, group in groups.items():
-        subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_names(group)}"
+        subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_list_names(group)}"
         why = f"It could not be read of {len(group)} of {count} HCAs, so it is not known: {unread[group[0]]}."
         remedy = (
             f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc"
@@ -171,7 +175,7 @@ def _unread(
         )
 
 
-def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
+def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
     """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one
     counts on it is worse than none."""
     if len(by_value) < 2:
@@ -189,7 +193,7 @@ def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typin
         )
         yield Finding(
             CHECK,
-            f"{fabric.name} {row.name} of {_names(group)}, on one side only",
+            f"{fabric.name} {row.name} of {_list_names(group)}, on one side only",
             status,
             value,
             expected,
@@ -198,5 +202,5 @@ def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typin
         )
 
 
-def _names(places: typing.Iterable[_Place]) -> str:
+def _list_names(places: typing.Iterable[_Place]) -> str:
     return names(f"{node} {hca}" for node, hca in places)

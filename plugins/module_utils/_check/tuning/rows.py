@@ -12,10 +12,10 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.hca import NodeHcas
 from ..._model.intent import Intent
 from ..._model.profiles import is_infiniband
-from ..._model.tuning import NodeTuning, Reading
+from ..._model.tuning import NodeTuning, RowReading
 from ..._model.tuning_rows.gpu import LEAST_DRIVER
-from ..._model.tuning_rows.row import Level, Row, fits, rule_of
-from ..fleet.vendors import NVIDIA, vendor_of
+from ..._model.tuning_rows.row import Level, TuningRow, fits, rule_of
+from ..fleet.vendors import NVIDIA, find_vendor
 
 #: id by the check that a row names
 CHECKS = {
@@ -37,8 +37,8 @@ Strangers = typing.Mapping[str, typing.Collection[str]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What is expected of a row.
+class ExpectedValue:
+    """The value that is expected of a row.
 
     :ivar rule: empty: nothing
     :ivar level: of what does not fit
@@ -55,36 +55,36 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class JudgedRow:
     """:ivar told: nodes of which a finding says that the row is not as it should be, or is unread"""
 
-    row: Row
+    row: TuningRow
     findings: tuple[Finding, ...]
     told: frozenset[str]
 
 
-def wanted(intent: Intent, row: Row) -> Wanted:
-    """The intent's own word before the profile's."""
+def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
+    """Return the intent's own word before the profile's."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
-        return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
     if row.name == "gpu_driver" and tuning.cuda is not None:
         least = LEAST_DRIVER.get(int(tuning.cuda.partition(".")[0]))
-        return Wanted(f">={least}" if least else "", "fail", f"CUDA {tuning.cuda}")
+        return ExpectedValue(f">={least}" if least else "", "fail", f"CUDA {tuning.cuda}")
     if row.name == "ib_umad" and not any(map(is_infiniband, intent.fabrics)):
-        return Wanted("", row.level, row.source)
+        return ExpectedValue("", row.level, row.source)
     rule = {"training": row.training, "inference": row.inference}.get(tuning.profile, "")
-    return Wanted(rule, row.level, f"profile {tuning.profile}: {row.source}")
+    return ExpectedValue(rule, row.level, f"profile {tuning.profile}: {row.source}")
 
 
 def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
     """Return the HCAs of each node for which NVIDIA's tools are of no use."""
     return {
-        name: frozenset(hca.name for hca in node.hcas if vendor_of(hca) is not NVIDIA) for name, node in nodes.items()
+        name: frozenset(hca.name for hca in node.hcas if find_vendor(hca) is not NVIDIA) for name, node in nodes.items()
     }
 
 
-def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]], strangers: Strangers) -> str:
+def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[RowReading]], strangers: Strangers) -> str:
     """Return how a row is set at the HCAs that show it, by their vendor.
 
     :param nodes: of each node the readings that say where
@@ -100,26 +100,26 @@ def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]]
     return f"NICs of NVIDIA: {row.remedy} Others: {row.elsewhere}" if False in kinds else row.elsewhere
 
 
-def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judged:
-    """Findings about one row of all nodes; it is never without one."""
+def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) -> JudgedRow:
+    """Return findings about one row of all nodes; it is never without one."""
     want = wanted(intent, row)
-    off: dict[str, tuple[Reading, ...]] = {}
+    off: dict[str, tuple[RowReading, ...]] = {}
     unread: dict[str, str] = {}
     for name, node in nodes.items():
-        why, readings = why_unread(node, row.name), node.rows.get(row.name, ())
+        why, readings = explain_why_unread(node, row.name), node.rows.get(row.name, ())
         if why is not None:
             unread[name] = why
         wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
         if wrong:
             off[name] = wrong
         elif want.rule and want.level == "fail" and want.source == "the intent" and not readings and why is None:
-            off[name] = (Reading("absent"),)
-    findings = [*_off(row, want, off, len(nodes), strangers), *_unread(row, want, unread, len(nodes))]
-    return Judged(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
+            off[name] = (RowReading("absent"),)
+    findings = [*_report_off(row, want, off, len(nodes), strangers), *_report_unread(row, want, unread, len(nodes))]
+    return JudgedRow(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
 
 
-def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Why a row of a node is not known; None where it is."""
+def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
+    """Return why a row of a node is not known; None where it is."""
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
@@ -133,20 +133,24 @@ def _where(node: NodeTuning, row: str) -> set[str]:
 
 
 def names(nodes: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
 
-def shown(readings: typing.Iterable[Reading]) -> str:
+def shown(readings: typing.Iterable[RowReading]) -> str:
     """Values with what shows them."""
     return "; ".join(
         f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings
     )
 
 
-def _off(
-    row: Row, want: Wanted, off: typing.Mapping[str, tuple[Reading, ...]], count: int, strangers: Strangers
+def _report_off(
+    row: TuningRow,
+    want: ExpectedValue,
+    off: typing.Mapping[str, tuple[RowReading, ...]],
+    count: int,
+    strangers: Strangers,
 ) -> typing.Iterator[Finding]:
     expected = f"{row.what}: {want.text}"
     if want.level == "fail":
@@ -171,7 +175,9 @@ def _off(
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
 
-def _unread(row: Row, want: Wanted, unread: typing.Mapping[str, str], count: int) -> typing.Iterator[Finding]:
+def _report_unread(
+    row: TuningRow, want: ExpectedValue, unread: typing.Mapping[str, str], count: int
+) -> typing.Iterator[Finding]:
     """Of a row that would fail nobody knows whether it does; of advice it is told."""
     expected = f"{row.what}: {want.text}" if want.rule else row.what
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
@@ -194,7 +200,7 @@ def _unread(row: Row, want: Wanted, unread: typing.Mapping[str, str], count: int
         )
 
 
-def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
+def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
     counts: dict[str, int] = {}
     for node in nodes.values():
         for value in {reading.value for reading in node.rows.get(row.name, ())}:
@@ -213,7 +219,7 @@ def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
 
 
 def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Nodes of one key, together."""
+    """Return the nodes of one key, together."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
@@ -221,5 +227,5 @@ def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
 
 
 def _kind(why: str) -> str:
-    """What failed, without the file or function in which it did: of a thousand nodes each has its own."""
+    """Return the kind of failure, without its file or function: of a thousand nodes each has its own."""
     return why.rpartition(": ")[2]

@@ -22,7 +22,7 @@ _AGAIN = "Run the stage again."
 
 @dataclasses.dataclass(frozen=True)
 class Set:
-    """What is known of it.
+    """The result of setting a value.
 
     :ivar found: answer of node_tuning; None when there is none
     :ivar plain: what kernel_settings did, of the nodes that it was to set
@@ -36,7 +36,7 @@ class Set:
 
 
 def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
-    """A finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
+    """Yield a finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:
@@ -66,12 +66,12 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     elif found.way == "nothing":
         yield ok(CHECK, "cluster", "no row has a rule that can be set", _EXPECTED)
     elif found.way == "tuned":
-        yield from (_by_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
+        yield from (_check_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
-        yield from (_by_module(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
+        yield from (_check_module(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
 
 
-def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
+def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
     if seen is None or (seen.state == "planned" and not check_mode):
         return Finding(CHECK, name, UNKNOWN, "not looked at", _EXPECTED, "node_tuning says nothing of it.", _AGAIN)
     if seen.state in _SAYS:
@@ -82,7 +82,7 @@ def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -
     )
 
 
-def _by_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
+def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
     if by_pod:
         why = "It is reached by an observer, which changes nothing, and the cluster has no Node Tuning Operator."
         remedy = (

@@ -30,7 +30,7 @@ from .cluster import check_cluster
 from .fabrics import check_fabrics
 from .host import check_host
 from .refusal import refuse_value
-from .shape import cause_of
+from .shape import explain_cause
 from .waivers import check_waivers
 
 #: variables that the collection reads from the inventory, beside the options of its roles
@@ -41,7 +41,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
@@ -89,9 +89,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 
-def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the same in
-    the rest of it.
+def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """Return findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the
+    same in the rest of it.
 
     :param intent: the part that could be read
     """
@@ -103,13 +103,13 @@ def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts)
     return (*refuse(problems), *(finding for finding in rest if finding.subject not in places))
 
 
-def in_order(
+def sort_findings(
     findings: typing.Iterable[Finding],
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Findings in the order in which the user wrote what they are about; a key that is not there stands behind its
-    mapping's others.
+    """Return findings in the order in which the user wrote what they are about; a key that is not there stands behind
+    its mapping's others.
 
     The remedy of one that is no pass ends with the file and the line in which that was written, where they are known.
 
@@ -120,12 +120,14 @@ def in_order(
     :param origins: file and line of a variable or a part of it, by its path
     """
     return tuple(
-        sorted((_placed(finding, origins or {}) for finding in findings), key=functools.partial(_position, variables))
+        sorted(
+            (_place(finding, origins or {}) for finding in findings), key=functools.partial(_find_position, variables)
+        )
     )
 
 
-def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
-    """The finding with the place of its subject, or of the next greater part that was written."""
+def _place(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
+    """Return the finding with the place of its subject, or of the next greater part that was written."""
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -135,8 +137,9 @@ def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is in {origins[path]}.")
 
 
-def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
-    """Where the finding's subject is in the variables: the number of each step in what it is a step of."""
+def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
+    """Return the position of the finding's subject in the variables: the number of each step in what it is a step
+    of."""
     if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
         return (-1,)
     position: list[int] = []
@@ -155,9 +158,11 @@ def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> t
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded."""
+    """Return findings for an intent that could not be loaded."""
     return tuple(
-        Finding(f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *cause_of(problem))
+        Finding(
+            f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *explain_cause(problem)
+        )
         for problem in problems
     )
 
@@ -190,14 +195,14 @@ def _check_nodes(nodes: tuple[str, ...], error: str) -> list[Finding]:
 
 
 def misnamed(facts: Facts) -> bool:
-    """Whether a variable is misspelt, or has a value that it can't have: a wish that Ansible drops in silence, so
-    nothing begins."""
+    """Return whether a variable is misspelt, or has an invalid value: Ansible would ignore it silently, so no run
+    begins."""
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:
     """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
-    findings = [_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
+    findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
         why = "Its type is another one, so the role that reads it would refuse it, or take it for something else."
         findings.append(
@@ -213,7 +218,7 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
     ]
 
 
-def _misnamed(name: str) -> Finding:
+def _report_misnamed(name: str) -> Finding:
     known = meant(name)
     if known:
         why = "No part of the collection reads this variable, and it looks like a misspelt one."
@@ -267,7 +272,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
 
 def _measures(intent: Intent) -> typing.Iterator[Finding]:
     why = "Stage compare would compare what is not alike, or divide by nothing."
-    for path, seen, expected in compare.mistakes(intent):
+    for path, seen, expected in compare.report_mistakes(intent):
         yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")
 
 

@@ -27,9 +27,19 @@ def check_cluster(intent: Intent) -> list[Finding]:
     """Check ``rdma_cluster``, and what it says of the training job."""
     cluster = intent.cluster
     findings = run_rules(
-        (_node_selector, _wait_seconds, _node_pool, _firmware, _release, _driver, _operator_namespace, _mirror), cluster
+        (
+            _check_node_selector,
+            _wait_seconds,
+            _check_node_pool,
+            _look_at_firmware,
+            _release,
+            _check_driver,
+            _check_operator_namespace,
+            _check_mirror,
+        ),
+        cluster,
     )
-    findings += run_rules((_training_fabric, _training_ranks), intent)
+    findings += run_rules((_check_training_fabric, _check_training_ranks), intent)
     return findings or [
         ok(
             "validate.cluster",
@@ -40,7 +50,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
     ]
 
 
-def _node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not cluster.node_selector:
         why = (
             "An empty selector takes every node of the cluster, control plane included, and the operator drains and"
@@ -62,7 +72,7 @@ def _wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
         why = "No node would ever get its turn, and the wait would end with its time."
         expected = "1 node at least"
@@ -76,7 +86,7 @@ def _node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     for key, value, least in (
         ("num_of_vfs", cluster.firmware.num_of_vfs, 1),
         ("max_acc_out_read", cluster.firmware.max_acc_out_read, 0),
@@ -103,7 +113,7 @@ def _release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
         why = (
             "A driver that is loaded anew takes the RDMA devices from all pods of the node, so the operator drains it."
@@ -120,7 +130,7 @@ def _driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.operator_namespace is not None and not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"
@@ -134,7 +144,7 @@ def _operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     wrong = [
         place
         for source, place in cluster.mirror.items()
@@ -158,7 +168,7 @@ def _mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
 
 
-def _training_fabric(intent: Intent) -> typing.Iterator[Finding]:
+def _check_training_fabric(intent: Intent) -> typing.Iterator[Finding]:
     training = intent.cluster.training
     if training is None or training.fabric is None:
         return
@@ -176,7 +186,7 @@ def _training_fabric(intent: Intent) -> typing.Iterator[Finding]:
         )
 
 
-def _training_ranks(intent: Intent) -> typing.Iterator[Finding]:
+def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
     training = intent.cluster.training
     if training is not None and training.ranks is not None and training.ranks < 2:
         why = "A job of one rank uses no network, so its log proves nothing."

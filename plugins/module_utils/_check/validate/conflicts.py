@@ -16,7 +16,7 @@ import typing
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Unread
-from ..._model.profiles import is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma, traits
+from ..._model.profiles import find_traits, is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma
 from ..._model.rules import run_rule, run_rules
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
@@ -40,14 +40,16 @@ _TOGETHER = tuple(
 def check(intent: Intent) -> list[Finding]:
     """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words
     that no fabric reads or bears."""
-    return run_rules((_names, _claims, _modes, _unread_words, _without_functions), intent)
+    return run_rules(
+        (_list_names, _check_claims, _check_modes, _report_unread_words, _report_without_functions), intent
+    )
 
 
-def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
-def _names(intent: Intent) -> list[Finding]:
+def _list_names(intent: Intent) -> list[Finding]:
     findings: list[Finding] = []
     for what, name_of, why in (
         ("name", operator.attrgetter("name"), "Findings and objects are told apart by the fabric's name."),
@@ -71,7 +73,7 @@ def _names(intent: Intent) -> list[Finding]:
             if len(where) > 1 and name:
                 measured = f"{len(where)} fabrics: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
                 findings.append(
-                    _bad(
+                    _report_bad(
                         "unique_names", f"{what} {name}", measured, "1 fabric", why, f"Give each fabric its own {what}."
                     )
                 )
@@ -90,25 +92,29 @@ def _pool(fabric: Fabric) -> str:
     return f"{fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool else ""
 
 
-def _claims(intent: Intent) -> list[Finding]:
+def _check_claims(intent: Intent) -> list[Finding]:
     """No two fabrics may take an HCA from each other."""
     findings = []
     for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
-        findings += run_rule(_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select")
+        findings += run_rule(
+            _check_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select"
+        )
     return findings or [
         ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")
     ]
 
 
-def _claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
+def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
     claim = _shared_claim(fabric, other)
     if claim:
         remedy = "Say in one of the two which HCAs it leaves to the other."
-        yield _bad("claims", place, claim, f"nothing that {other_place} takes as well", _why(fabric, other), remedy)
+        yield _report_bad(
+            "claims", place, claim, f"nothing that {other_place} takes as well", _why(fabric, other), remedy
+        )
 
 
 def _why(fabric: Fabric, other: Fabric) -> str:
-    if traits(fabric).functions and traits(other).functions:
+    if find_traits(fabric).functions and find_traits(other).functions:
         return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
     for one in (fabric, other):
         if one.profile == "host_device":
@@ -121,7 +127,7 @@ def _why(fabric: Fabric, other: Fabric) -> str:
     return "Both fabrics would hand out the same device, each as if it were its own."
 
 
-def _unread_words(intent: Intent) -> list[Finding]:
+def _report_unread_words(intent: Intent) -> list[Finding]:
     """Parts of NVIDIA's network operator that no fabric needs: the collection asks for them only in the
     NicClusterPolicy of fabrics that need one."""
     if any(map(needs_nic_policy, intent.fabrics)):
@@ -140,26 +146,28 @@ def _unread_words(intent: Intent) -> list[Finding]:
         " network operator."
     )
     return [
-        _bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
+        _report_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
         for key, value in words.items()
         if value
     ]
 
 
-def _without_functions(intent: Intent) -> list[Finding]:
+def _report_without_functions(intent: Intent) -> list[Finding]:
     """Settings of the BIOS without which there are no VFs, where a fabric wants some."""
-    makers = [fabric.name for fabric in intent.fabrics if traits(fabric).functions]
+    makers = [fabric.name for fabric in intent.fabrics if find_traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
     why = f"Fabric {makers[0]} has virtual functions, which need it." if makers else ""
     return [
-        _bad("cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true.")
+        _report_bad(
+            "cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true."
+        )
         for key in off
     ]
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """What two fabrics select both and can't share; empty where they need not meet."""
-    if is_infiniband(one) != is_infiniband(other) or not (traits(one).members and traits(other).members):
+    """Return the HCA that two fabrics select and can't share; empty where they need not meet."""
+    if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""
     if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (
         one.network.mode,
@@ -183,7 +191,7 @@ def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
     return wide in (None, narrow)
 
 
-def _modes(intent: Intent) -> list[Finding]:
+def _check_modes(intent: Intent) -> list[Finding]:
     """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the
     same nodes."""
     pool = intent.cluster.node_pool
@@ -213,6 +221,6 @@ def _modes(intent: Intent) -> list[Finding]:
     )
     remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
     return [
-        _bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy)
+        _report_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy)
         for place in shared
     ]

@@ -26,7 +26,7 @@ LIBRARY, HELM = (24, 2), (3, 8)
 
 
 def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
-    """The stages of this invocation that ask the API server.
+    """Return the stages of this invocation that ask the API server.
 
     :param in_site: whether the stages come one after the other; a stage that runs alone has no other behind it
     """
@@ -37,20 +37,20 @@ def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> tuple[Findi
     """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only."""
     if seen is None:
         return ()
-    findings = [_library(seen)]
+    findings = [_check_library(seen)]
     if seen.library:
-        findings.append(_server(seen))
+        findings.append(_check_server(seen))
     if seen.server:
-        findings += _rights(intent, seen)
+        findings += _check_rights(intent, seen)
     if not seen.stages:
-        findings = [_left_out(finding) for finding in findings]
+        findings = [_report_left_out(finding) for finding in findings]
     if seen.helm is not None:
-        helm = _helm(seen.helm)
-        findings.append(helm if "operators" in seen.stages else _left_out(helm))
+        helm = _check_helm(seen.helm)
+        findings.append(helm if "operators" in seen.stages else _report_left_out(helm))
     return tuple(findings)
 
 
-def _left_out(finding: Finding) -> Finding:
+def _report_left_out(finding: Finding) -> Finding:
     if finding.status in (PASS, WARN):
         return finding
     why = (
@@ -60,9 +60,9 @@ def _left_out(finding: Finding) -> Finding:
     return dataclasses.replace(finding, status=WARN, why=why)
 
 
-def _library(seen: ControllerFacts) -> Finding:
+def _check_library(seen: ControllerFacts) -> Finding:
     expected = f"kubernetes {LIBRARY[0]}.{LIBRARY[1]} or newer"
-    if _version(seen.library) >= LIBRARY:
+    if _parse_version(seen.library) >= LIBRARY:
         return ok("validate.library", "controller", f"kubernetes {seen.library}", expected)
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
     why = f"Modules on localhost run with {seen.python}, "
@@ -78,13 +78,13 @@ def _library(seen: ControllerFacts) -> Finding:
     return Finding("validate.library", "controller", FAIL, measured, expected, why, remedy)
 
 
-def _version(text: str) -> tuple[int, int]:
+def _parse_version(text: str) -> tuple[int, int]:
     """Major and minor number; (0, 0) of a text without them."""
     match = re.match(r"v?(\d{1,6})\.(\d{1,6})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _server(seen: ControllerFacts) -> Finding:
+def _check_server(seen: ControllerFacts) -> Finding:
     expected = "an answer of the API server"
     if seen.server:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
@@ -108,7 +108,7 @@ def _server(seen: ControllerFacts) -> Finding:
     )
 
 
-def _rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
+def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
         why = f"The API server was not asked what the user may do: {seen.rights_error}."
         remedy = f"kubectl auth can-i --list shows whether the user ({seen.where}) may ask."
@@ -139,9 +139,9 @@ def _rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
         yield renamed
 
 
-def _helm(helm: HelmFacts) -> Finding:
+def _check_helm(helm: HelmFacts) -> Finding:
     expected = f"Helm {HELM[0]}.{HELM[1]} or newer"
-    if _version(helm.version) >= HELM:
+    if _parse_version(helm.version) >= HELM:
         return ok("validate.helm", helm.binary, f"Helm {helm.version}", expected)
     why = "operators_install is set, and stage operators installs by Helm."
     measured = f"Helm {helm.version}" if helm.version else helm.error or "no version"

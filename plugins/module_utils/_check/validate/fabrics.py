@@ -12,7 +12,7 @@ import typing
 from ..._model.findings import Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.measuring import NAMESPACE as MEASURING
-from ..._model.profiles import pods_on_a_node, traits
+from ..._model.profiles import count_pods_on_a_node, find_traits
 from ..._model.rules import run_rule, run_rules
 from . import profile_keys
 from .cluster import _LABEL
@@ -41,7 +41,7 @@ def check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_names(fabric: Fabric, path: str) -> list[Finding]:
-    findings = run_rule(_resource, fabric, path)
+    findings = run_rule(_check_resource, fabric, path)
     for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
         findings += run_rule(_name, fabric, path, what)
     return findings or [
@@ -49,7 +49,7 @@ def _check_names(fabric: Fabric, path: str) -> list[Finding]:
     ]
 
 
-def _resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
         why = (
             "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's"
@@ -88,20 +88,30 @@ def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
 
 
 def _check_select(fabric: Fabric, path: str) -> list[Finding]:
-    if not traits(fabric).members:
+    if not find_traits(fabric).members:
         return []
     path = f"{path}.select"
     findings = run_rules(
-        (_subnet_manager, _selector, _pci_addresses, _vendor, _device, _enough_addresses, _enough_names), fabric, path
+        (
+            _check_subnet_manager,
+            _check_selector,
+            _check_pci_addresses,
+            _check_vendor,
+            _check_device,
+            _check_enough_addresses,
+            _check_enough_names,
+        ),
+        fabric,
+        path,
     )
     return findings or [
         ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")
     ]
 
 
-def _subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     managers = fabric.select.subnet_manager
-    if managers and traits(fabric).link == "Ethernet":
+    if managers and find_traits(fabric).link == "Ethernet":
         why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
         remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
         yield refuse_value("select", f"{path}.subnet_manager", ", ".join(managers), "no subnet_manager", why, remedy)
@@ -115,11 +125,11 @@ def _subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
                 yield refuse_value("select", place, f"'{guid}'", expected, why, remedy)
 
 
-def _selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     select = fabric.select
     if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
         why = "Nothing says which HCAs of a node belong to this fabric."
-        ethernet = traits(fabric).link == "Ethernet"
+        ethernet = find_traits(fabric).link == "Ethernet"
         expected = (
             "pci, netdev, or vendor and device" if ethernet else "subnet_manager, pci, netdev, or vendor and device"
         )
@@ -133,7 +143,7 @@ def _selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     for index, address in enumerate(fabric.select.pci):
         if not _PCI.fullmatch(address):
             why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
@@ -143,15 +153,15 @@ def _pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             )
 
 
-def _vendor(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    yield from _pci_id(f"{path}.vendor", fabric.select.vendor)
+def _check_vendor(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _check_pci_id(f"{path}.vendor", fabric.select.vendor)
 
 
-def _device(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    yield from _pci_id(f"{path}.device", fabric.select.device)
+def _check_device(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _check_pci_id(f"{path}.device", fabric.select.device)
 
 
-def _pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Finding]:
+def _check_pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Finding]:
     if value is not None and not _PCI_ID.fullmatch(value):
         expected = "four lower-case hex digits in quotes, such as '15b3'"
         yield refuse_value(
@@ -159,15 +169,15 @@ def _pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Finding]
         )
 
 
-def _enough_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    yield from _enough(fabric, f"{path}.pci", fabric.select.pci)
+def _check_enough_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _check_enough(fabric, f"{path}.pci", fabric.select.pci)
 
 
-def _enough_names(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    yield from _enough(fabric, f"{path}.netdev", fabric.select.netdev)
+def _check_enough_names(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _check_enough(fabric, f"{path}.netdev", fabric.select.netdev)
 
 
-def _enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.Iterator[Finding]:
+def _check_enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.Iterator[Finding]:
     # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be
     # enough
     if items and len(set(items)) < fabric.select.hcas_per_node:
@@ -179,36 +189,36 @@ def _enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.Iterat
 
 
 def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
-    findings = run_rules((_hcas, _functions, _mtu, _uplinks), fabric, path)
+    findings = run_rules((_list_hcas, _list_functions, _check_mtu, _check_uplinks), fabric, path)
     return findings or [
         ok(
             "validate.numbers",
             path,
-            f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node",
+            f"{fabric.select.hcas_per_node} HCAs, {count_pods_on_a_node(fabric)} pods a node",
             "numbers that an HCA can do",
         )
     ]
 
 
-def _hcas(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
-    if traits(fabric).members:
+def _list_hcas(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if find_traits(fabric).members:
         yield from check_range(f"{path}.select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs")
 
 
-def _functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _list_functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     # that there must be some is validate.profile's to say
-    if traits(fabric).functions and fabric.virtual_functions:
+    if find_traits(fabric).functions and fabric.virtual_functions:
         yield from check_range(
             f"{path}.virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"
         )
 
 
-def _mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.mtu is not None:
         yield from check_range(f"{path}.mtu", fabric.mtu, 576, 65520, "bytes")
 
 
-def _uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.uplinks is not None and not 1 <= fabric.uplinks <= _MOST_UPLINKS:
         why = "No switch has so many ports for it, and a leaf without any leads nowhere."
         remedy = "Correct the number, or leave it out where one switch has all nodes."

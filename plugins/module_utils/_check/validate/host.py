@@ -23,14 +23,16 @@ def check_host(intent: Intent) -> list[Finding]:
     """Check ``rdma_cluster.host``."""
     host, path, findings = intent.cluster.host, "rdma_cluster.host", []
     findings += run_rule(_check_memlock, host, path)
-    findings += run_rules((_machine_role, _kernel_arguments), host, path)
+    findings += run_rules((_check_machine_role, _check_kernel_arguments), host, path)
     findings += run_rule(_check_kubelet, host, path)
     return findings or [ok("validate.host", path, "usable values", "usable values")]
 
 
 def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
     return (
-        [] if host.memlock is None else run_rules((_memlock, _limit_gib, _proof_mib), host.memlock, f"{path}.memlock")
+        []
+        if host.memlock is None
+        else run_rules((_memlock, _limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
     )
 
 
@@ -60,7 +62,7 @@ def _limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
         why = (
             "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the"
@@ -76,7 +78,7 @@ def _proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+def _check_machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
     if not _LABEL.fullmatch(host.machine_role):
         why = "It becomes a label, and a part of the name of a MachineConfig."
         yield refuse_value(
@@ -89,7 +91,7 @@ def _machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+def _check_kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
     for index, argument in enumerate(host.kernel_arguments):
         if not argument.strip() or argument.split() != [argument]:
             why = "The MachineConfig would be degraded, and its pool with it."
@@ -105,11 +107,13 @@ def _kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
 
 def _check_kubelet(host: HostNeeds, path: str) -> list[Finding]:
     return (
-        [] if host.kubelet is None else run_rules((_settings, _scope, _reserved_cpus), host.kubelet, f"{path}.kubelet")
+        []
+        if host.kubelet is None
+        else run_rules((_check_settings, _check_scope, _check_reserved_cpus), host.kubelet, f"{path}.kubelet")
     )
 
 
-def _settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+def _check_settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
         why = "A KubeletConfig without a setting reboots the nodes for nothing."
         yield refuse_value(
@@ -117,7 +121,7 @@ def _settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+def _check_scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
         why = "The scope says of what the policy holds, so without a policy it says nothing."
         expected = "topology_manager_policy beside it"
@@ -131,7 +135,7 @@ def _scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+def _check_reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     cpus = kubelet.reserved_system_cpus
     if cpus is not None and not _is_cpu_list(cpus):
         why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."

@@ -25,9 +25,9 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     :param path: of the fabric in the intent
     """
     rate, path = fabric.line_rate, f"{path}.line_rate"
-    findings = run_rule(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
-    findings += run_rule(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
-    findings += run_rules((_expected_rate, _floor, _reason, _reason_of_low), rate, path)
+    findings = run_rule(_check_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
+    findings += run_rule(_check_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
+    findings += run_rules((_check_expected_rate, _check_floor, _check_reason, _check_reason_of_low), rate, path)
     if findings:
         return findings
     if rate.floor_gbps is not None:
@@ -51,7 +51,7 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     ]
 
 
-def _fraction(
+def _check_fraction(
     place: str, read: typing.Callable[[LineRate], float], rate: LineRate, usual: float
 ) -> typing.Iterator[Finding]:
     fraction = read(rate)
@@ -67,7 +67,7 @@ def _fraction(
         )
 
 
-def _expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+def _check_expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.expected_gbps is not None and not _LEAST_RATE <= rate.expected_gbps <= GBPS.most:
         why = "No link of an HCA has this rate."
         remedy = (
@@ -83,7 +83,7 @@ def _expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+def _check_floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not 0 < rate.floor_gbps < float("inf"):
         why = "A floor that any figure reaches, or none can, proves nothing."
         yield refuse_value(
@@ -96,7 +96,7 @@ def _floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+def _check_reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not (rate.reason or "").strip():
         why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
         yield refuse_value(
@@ -109,7 +109,7 @@ def _reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     """A floor can be made as low by what it is a part of."""
     if (rate.reason or "").strip():
         return

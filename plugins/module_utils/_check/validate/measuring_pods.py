@@ -20,9 +20,9 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     """
     findings: list[Finding] = []
     for what in ("pods.message_bytes", "pods.queue_pairs", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
-        findings += run_rule(_at_least_one, fabric, path, what)
+        findings += run_rule(_check_at_least_one, fabric, path, what)
     findings += run_rule(_limit, fabric, path)
-    findings += run_rule(_rounds, fabric, path)
+    findings += run_rule(_check_rounds, fabric, path)
     return findings or [
         ok(
             "validate.pods",
@@ -33,7 +33,7 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     ]
 
 
-def _at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
+def _check_at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
     value = operator.attrgetter(what)(fabric)
     if isinstance(value, int) and value < 1:
         yield refuse_value(
@@ -61,7 +61,7 @@ def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.bandwidth.rounds == "auto" and fabric.bandwidth.directions == "at_once":
         why = (
             "Rounds that use each link tell its two directions apart, and a figure of both at once tells nothing of one"

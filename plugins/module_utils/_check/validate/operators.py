@@ -12,14 +12,16 @@ from ..._model.operators import Operator, needed
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """A row of the table each, in the order in which they are installed. What a job needs beside it is not in the
+    """Yield a row of the table each, in the order in which they are installed. What a job needs beside it is not in the
     intent; stage operators tells it."""
     for row in needed(intent):
-        yield ok("validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _sources(row.operator))
+        yield ok(
+            "validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _describe_sources(row.operator)
+        )
 
 
-def _sources(operator: Operator) -> str:
-    """Where it can come from."""
+def _describe_sources(operator: Operator) -> str:
+    """Describe the sources of an operator."""
     chart, package = operator.chart, operator.package
     ways = [f"Helm chart {chart.reference} {chart.version} in namespace {chart.namespace}"] if chart else []
     ways += [f"package {package.name} of {package.source} in namespace {package.namespace}"] if package else []

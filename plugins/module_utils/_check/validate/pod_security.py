@@ -30,10 +30,10 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
     for index, fabric in enumerate(intent.fabrics):
         spaces.setdefault(fabric.network.namespace, []).append((index, fabric))
     for name, fabrics in spaces.items():
-        yield from _namespace(name, fabrics)
+        yield from _check_namespace(name, fabrics)
 
 
-def _namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) -> typing.Iterator[Finding]:
+def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) -> typing.Iterator[Finding]:
     rdma = any(carries_rdma(fabric) for _index, fabric in fabrics)
     expected = f"{NEEDS_PRIVILEGED}; {_OTHERWISE}" if rdma else _BASELINE
     said = [(f"rdma_fabrics[{index}].network.pod_security", fabric.network.pod_security) for index, fabric in fabrics]

@@ -24,8 +24,8 @@ _ELSEWHERE = (
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """A pass for each file: what it amounts to, and why; first those of the intent, then those that something else
-    decides on."""
+    """Yield a pass for each file: what it amounts to, and why; first those of the intent, then those that something
+    else decides on."""
     for power in needed_powers(intent):
         yield _told(power, "needed by this intent")
     for power in powers.named(_ELSEWHERE):

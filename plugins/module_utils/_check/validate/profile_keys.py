@@ -12,7 +12,7 @@ import typing
 
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Select
-from ..._model.profiles import IPOIB, PROFILES, attachment_kind, is_infiniband, traits
+from ..._model.profiles import IPOIB, PROFILES, attachment_kind, find_traits, is_infiniband
 from ..._model.rules import run_rule
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
@@ -43,16 +43,16 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
         finding
         for rule in (
             _foreign,
-            _functions,
+            _list_functions,
             _resource,
-            _addresses,
+            _list_addresses,
             _network,
             _select,
             _rdma,
             _routing,
             _uplinks,
             _interface,
-            _rates,
+            _find_rates,
         )
         for finding in run_rule(_told, rule, fabric, path)
     ]
@@ -76,7 +76,7 @@ def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
         value, path = getattr(fabric.network if of_network else fabric, key), f"network.{key}" if of_network else key
         if value in (None, ()):
             continue
-        if key not in traits(fabric).keys:
+        if key not in find_traits(fabric).keys:
             yield path, str(value), f"no {key} with {fabric.profile}", why
         elif infiniband and key in ("mtu", "mode", "meta_plugins"):
             yield (
@@ -87,8 +87,8 @@ def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
             )
 
 
-def _functions(fabric: Fabric) -> typing.Iterator[Mistake]:
-    its, profile = traits(fabric), fabric.profile
+def _list_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = find_traits(fabric), fabric.profile
     if its.functions != bool(fabric.virtual_functions):
         why = (
             "Pods of this profile get virtual functions."
@@ -104,7 +104,7 @@ def _functions(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
-    its, profile = traits(fabric), fabric.profile
+    its, profile = find_traits(fabric), fabric.profile
     if its.resource == "needed" and not fabric.resource_name:
         yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
     if its.resource == "none" and fabric.resource_name:
@@ -116,8 +116,8 @@ def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
-    its, profile = traits(fabric), fabric.profile
+def _list_addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = find_traits(fabric), fabric.profile
     if its.members != (fabric.ipam is not None):
         why = (
             "Pods need addresses on the fabric."
@@ -133,14 +133,14 @@ def _addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _network(fabric: Fabric) -> typing.Iterator[Mistake]:
-    its, profile = traits(fabric), fabric.profile
+    its, profile = find_traits(fabric), fabric.profile
     if its.members != bool(fabric.network.name):
         why = "Pods name the attachment in their annotation." if its.members else "Pods need no attachment."
         yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
 
 
 def _select(fabric: Fabric) -> typing.Iterator[Mistake]:
-    its, profile = traits(fabric), fabric.profile
+    its, profile = find_traits(fabric), fabric.profile
     if not its.members and fabric.select != Select(0):
         yield "select", "a mapping", f"none with {profile}", "No HCA belongs to it alone."
 
@@ -172,7 +172,7 @@ def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Pods of these networks are put on one interface of the node, which is named."""
-    by_name = traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
+    by_name = find_traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
     if not by_name:
         return
     if len(fabric.select.netdev) != 1:
@@ -193,7 +193,7 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods proves nothing."
 
 
-def _rates(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _find_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Values that the API server or the kernel would refuse, or take for something else."""
     network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:

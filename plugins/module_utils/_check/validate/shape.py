@@ -27,7 +27,7 @@ _MISSING, _UNKNOWN, _BLANK, _WRONG = (
 _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _BLANK}
 
 
-def cause_of(problem: LoadError) -> tuple[str, str]:
+def explain_cause(problem: LoadError) -> tuple[str, str]:
     """Return why a place of the intent is refused, and what to do."""
     if problem.path == "rdma_fabrics" and problem.seen == "missing":
         why = "There is no intent: the variable is set neither in the inventory nor with -e."

@@ -24,16 +24,16 @@ _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 
 def check(intent: Intent) -> list[Finding]:
-    """What is wrong, or one pass."""
-    findings = run_rules((_expected, _set, _cuda), intent.cluster.tuning)
+    """Return a finding for each error, or one pass."""
+    findings = run_rules((_check_expected, _set, _check_cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
-        findings += run_rule(_roce, fabric, f"rdma_fabrics[{index}].roce")
+        findings += run_rule(_check_roce, fabric, f"rdma_fabrics[{index}].roce")
     return findings or [
         ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")
     ]
 
 
-def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
+def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
     hints = Hints()
     for name, written in tuning.expected.items():
         if name not in BY_NAME:
@@ -69,7 +69,7 @@ def _set(tuning: Tuning) -> typing.Iterator[Finding]:
             )
 
 
-def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:
+def _check_cuda(tuning: Tuning) -> typing.Iterator[Finding]:
     if tuning.cuda is None:
         return
     match = _CUDA.fullmatch(tuning.cuda)
@@ -82,7 +82,7 @@ def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:
         )
 
 
-def _roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.roce is None:
         return
     if is_infiniband(fabric) or not owns_rdma(fabric):

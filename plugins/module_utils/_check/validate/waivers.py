@@ -22,13 +22,15 @@ def check_waivers(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
-    findings = run_rules((_waiver_reason, _waiver_length), waiver, path) + run_rule(_waived, waiver, path, hints)
+    findings = run_rules((_check_waiver_reason, _check_waiver_length), waiver, path) + run_rule(
+        _check_waived, waiver, path, hints
+    )
     return findings or [
         ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")
     ]
 
 
-def _waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
+def _check_waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     if len(waiver.reason.split()) < 2:
         why = "The report prints the reason to those who have to trust the run."
         yield refuse_value(
@@ -41,7 +43,7 @@ def _waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
+def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     for name, pattern in (("check", waiver.check), ("subject", waiver.subject)):
         if len(pattern) > MOST_PATTERN:
             why, remedy = "A pattern of this length covers nothing.", "Write * for a part of it."
@@ -50,7 +52,7 @@ def _waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
             )
 
 
-def _waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Finding]:
+def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Finding]:
     if len(waiver.check) > MOST_PATTERN:
         return
     covered = [check_id for check_id in CHECKS if matches(waiver.check, check_id)]

@@ -14,20 +14,20 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.kubernetes import ClusterNode
-from ..._model.profiles import is_infiniband, owns_rdma, traits
+from ..._model.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..._model.text import folded
 from ..controllers.device_plugin import why_not_offered
-from ..controllers.sync_errors import explain, with_cause
+from ..controllers.sync_errors import add_cause, explain
 from ..fleet import vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
-from .settings import Layers
+from .settings import FunctionReports
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node, taken after the stage network
     :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which
@@ -45,7 +45,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for each node; for each physical function that a fabric has on it; and for each fabric on each node."""
+    """Return findings for each node; for each physical function that a fabric has on it; and for each fabric on each
+    node."""
     findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known of any."
@@ -89,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 findings.append(Finding("virtual_functions.read", name, WARN, measured, "0 unread", why, remedy))
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
-        if not traits(fabric).functions:
+        if not find_traits(fabric).functions:
             # says what this stage does not cover, and claims nothing else
             findings.append(
                 ok(
@@ -102,30 +103,30 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = resolve(fabric, read, subnets)
         if not membership.resolved:
-            findings.append(_unresolved(membership))
+            findings.append(_report_unresolved(membership))
             continue
         for name, node in read.items():
-            functions = _functions(fabric, membership, name, node, facts.operators)
-            findings.append(_members(fabric, name, functions))
+            functions = _list_functions(fabric, membership, name, node, facts.operators)
+            findings.append(_list_members(fabric, name, functions))
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
-                findings += _function(layers)
-            findings.append(_offer(intent, fabric, name, functions, facts))
+                findings += _check_function(layers)
+            findings.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [_sync(fabric, state)] if state is not None else []
+            findings += [_check_sync(fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
                 findings.append(
-                    vf_settings.settings(
+                    vf_settings.check_settings(
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
-        findings += vf_settings.duplicate_guids(read)
+        findings += vf_settings.check_duplicate_guids(read)
     return tuple(findings)
 
 
-def _unresolved(membership: Membership) -> Finding:
+def _report_unresolved(membership: Membership) -> Finding:
     why = f"It is not known which physical functions belong to the fabric: {membership.why}."
     return Finding(
         "virtual_functions.members",
@@ -138,9 +139,9 @@ def _unresolved(membership: Membership) -> Finding:
     )
 
 
-def _functions(
+def _list_functions(
     fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]
-) -> tuple[Layers, ...]:
+) -> tuple[FunctionReports, ...]:
     state = next((state for state in operators.states if state.node == name), None) if operators else None
     unread = ""
     if state is None and (operators is None or operators.errors):
@@ -148,11 +149,11 @@ def _functions(
     result = []
     for member in membership.members.get(name, ()):
         vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
-        result.append(Layers(fabric, name, member.hca, vfs, state, unread))
+        result.append(FunctionReports(fabric, name, member.hca, vfs, state, unread))
     return tuple(result)
 
 
-def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> Finding:
+def _list_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
@@ -169,21 +170,23 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> F
     )
 
 
-def _function(layers: Layers) -> list[Finding]:
-    """All findings on one physical function; without VFs there is but one thing to say."""
+def _check_function(layers: FunctionReports) -> list[Finding]:
+    """Return all findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
         return findings
-    findings += [_driver(layers), _report(layers), vf_settings.mtu(layers)]
+    findings += [_check_driver(layers), _report(layers), vf_settings.check_mtu(layers)]
     if owns_rdma(layers.fabric):
-        findings.append(_rdma(layers))
+        findings.append(_check_rdma(layers))
     if is_infiniband(layers.fabric):
-        findings.append(vf_settings.guids(layers))
-    return findings + [finding for finding in (vf_settings.link_state(layers), vf_settings.idle(layers)) if finding]
+        findings.append(vf_settings.check_guids(layers))
+    return findings + [
+        finding for finding in (vf_settings.link_state(layers), vf_settings.check_idle(layers)) if finding
+    ]
 
 
-def _sync(fabric: Fabric, state: NodeState) -> Finding:
-    """Whether the operator is through with the node. While it is not, what is there now may be taken down again."""
+def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
+    """Check that the operator has finished with the node. Until then, it may take down what is there now."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
@@ -191,7 +194,7 @@ def _sync(fabric: Fabric, state: NodeState) -> Finding:
         return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
     log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
-        error, remedy = with_cause(state.last_sync_error)
+        error, remedy = add_cause(state.last_sync_error)
         why = f"The config daemon failed: {error}."
         return Finding(
             "virtual_functions.sync",
@@ -216,7 +219,7 @@ def _sync(fabric: Fabric, state: NodeState) -> Finding:
     )
 
 
-def _count(layers: Layers) -> Finding:
+def _count(layers: FunctionReports) -> Finding:
     wanted, in_kernel, desired, reported = (
         layers.fabric.virtual_functions,
         len(layers.vfs),
@@ -248,9 +251,9 @@ def _count(layers: Layers) -> Finding:
 
 
 def _wrong_layer(
-    layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
+    layers: FunctionReports, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
 ) -> tuple[str, str]:
-    """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
+    """Return the first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
         return why_no_sriov.why(layers.hca)
@@ -318,7 +321,7 @@ def _wrong_layer(
     )
 
 
-def _driver(layers: Layers) -> Finding:
+def _check_driver(layers: FunctionReports) -> Finding:
     drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
     expected = "one network driver"
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
@@ -333,8 +336,8 @@ def _driver(layers: Layers) -> Finding:
     return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
 
 
-def _report(layers: Layers) -> Finding:
-    """Whether kernel and operator mean the same functions, with the same drivers."""
+def _report(layers: FunctionReports) -> Finding:
+    """Check that kernel and operator report the same functions, with the same drivers."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
@@ -367,7 +370,7 @@ def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: s
     return drivers[address] or "no driver" if address in drivers else "absent"
 
 
-def _rdma(layers: Layers) -> Finding:
+def _check_rdma(layers: FunctionReports) -> Finding:
     without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
     measured, expected = (
         f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
@@ -402,8 +405,10 @@ def _rdma(layers: Layers) -> Finding:
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
-    """Whether the kubelet offers what the functions have."""
+def _report_offer(
+    intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports], facts: Facts
+) -> Finding:
+    """Check that the kubelet offers the functions."""
     resource, wanted = (
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
         fabric.virtual_functions * fabric.select.hcas_per_node,
@@ -436,7 +441,7 @@ def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence
 
 
 def _why_not_offered(
-    resource: str, wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
+    resource: str, wanted: int, functions: typing.Sequence[FunctionReports], node: ClusterNode
 ) -> tuple[str, str]:
     in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:

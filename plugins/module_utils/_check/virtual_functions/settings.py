@@ -29,8 +29,8 @@ _NO_GUIDS = (NO_GUID, _ONES)
 
 
 @dataclasses.dataclass(frozen=True)
-class Layers:
-    """What each layer says of one physical function.
+class FunctionReports:
+    """The reports of each layer on one physical function.
 
     :ivar vfs: virtual functions in sysfs
     :ivar state: of the node; None when the operator has none, or when that is not known
@@ -54,12 +54,12 @@ class Layers:
 
     @property
     def desired(self) -> typing.Optional[WantedInterface]:
-        """What the operator wants of it."""
+        """Return the operator's desired state of the function."""
         return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
 
     @property
     def reported(self) -> typing.Optional[StateInterface]:
-        """What the config daemon reports of it."""
+        """Return the config daemon's report on the function."""
         return (
             next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
         )
@@ -76,8 +76,8 @@ class Layers:
 
     @property
     def exclusive(self) -> bool:
-        """Whether an RDMA device goes into a pod with its interface. Where the config daemon does not say, the VFs do:
-        free ones have one, these not."""
+        """Return whether an RDMA device goes into a pod with its interface. Where the config daemon does not report it,
+        the VFs show it: free ones have one, these not."""
         mode = self.state.rdma_mode if self.state else ""
         return mode == "exclusive" or (
             not mode
@@ -86,9 +86,9 @@ class Layers:
         )
 
 
-def mtu(layers: Layers) -> Finding:
-    """Whether physical and virtual functions have the MTU that the intent asks for; without one, whether kernel and
-    report agree."""
+def check_mtu(layers: FunctionReports) -> Finding:
+    """Check that physical and virtual functions have the MTU of the intent; without one, that kernel and report
+    agree."""
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.all_netdevs}
     shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
@@ -142,7 +142,7 @@ def mtu(layers: Layers) -> Finding:
         )
         return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
     if own >= wanted and not wrong:
-        return _seen(check, layers, measured, expected, "their MTU")
+        return _check_seen(check, layers, measured, expected, "their MTU")
     if desired != wanted:
         why, remedy = (
             f"Operator: it wants {desired or 'no MTU'} of this function.",
@@ -169,8 +169,8 @@ def _mtu(hca: Hca) -> typing.Optional[int]:
     return max((netdev.mtu for netdev in hca.all_netdevs if netdev.mtu is not None), default=None)
 
 
-def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -> Finding:
-    """A pass over the VFs that could be looked at; what is in pods was not."""
+def _check_seen(check: str, layers: FunctionReports, measured: str, expected: str, what: str) -> Finding:
+    """Return a pass over the VFs that could be looked at; what is in pods was not."""
     hidden = layers.hidden
     if not hidden:
         return ok(check, layers.subject, measured, expected)
@@ -187,8 +187,8 @@ def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -
     )
 
 
-def link_state(layers: Layers) -> typing.Optional[Finding]:
-    """Whether the links of the VFs can come up; None where the intent asks for nothing and nothing can be seen.
+def link_state(layers: FunctionReports) -> typing.Optional[Finding]:
+    """Check that the links of the VFs can come up; None where the intent asks for nothing and nothing can be seen.
 
     The CNI plugin sets the link state when a pod takes the VF, and only when the network names one; until then an
     InfiniBand VF has the driver's default, which is down [src ib-sriov-cni pkg/sriov/sriov.go].
@@ -255,7 +255,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
 
 
-def idle(layers: Layers) -> typing.Optional[Finding]:
+def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
     """Say which VFs are in a network namespace in which nothing runs; None where there are none."""
     lost = [(vf.name, vf.held.idle or "") for vf in _idle(layers) if vf.held]
     if not lost:
@@ -282,13 +282,13 @@ def idle(layers: Layers) -> typing.Optional[Finding]:
     )
 
 
-def _idle(layers: Layers) -> list[Hca]:
+def _idle(layers: FunctionReports) -> list[Hca]:
     return [vf for vf in layers.vfs if vf.held and vf.held.idle]
 
 
 def _unserved(physical: Hca, vf: Hca) -> bool:
-    """Whether nothing but the subnet manager keeps the port of a VF down: its link is up, as is the port of the HCA,
-    and it has GUIDs.
+    """Return whether nothing but the subnet manager keeps the port of a VF down: its link is up, as is the port of the
+    HCA, and it has GUIDs.
 
     [k8s-rdma-sriov-dev-plugin issue 26: DOWN, LinkUp; Mellanox/network-operator issue 249: the same, base LID 65535]
     """
@@ -308,10 +308,10 @@ def _counts(values: typing.Iterable[str]) -> str:
     return folded([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)
 
 
-def settings(
+def check_settings(
     fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()
 ) -> Finding:
-    """Whether the VFs that pods of ours had on a node were set as the network asks.
+    """Check that the VFs of our pods on a node were set as the network asks.
 
     The CNI plugin sets them when a pod takes the VF and takes them back when the pod goes, so a VF that no pod has
     proves nothing. [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
@@ -373,8 +373,8 @@ def _word(value: typing.Union[int, bool, None]) -> str:
     return "not shown" if value is None else str(value)
 
 
-def guids(layers: Layers) -> Finding:
-    """Whether each InfiniBand VF has a GUID, the same in each layer."""
+def check_guids(layers: FunctionReports) -> Finding:
+    """Check that each InfiniBand VF has a GUID, the same in each layer."""
     check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
     nameless = [vf.name for vf in layers.vfs if _guid(vf) is None]
     measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} seen"
@@ -464,16 +464,16 @@ def _guid(vf: Hca) -> typing.Optional[str]:
 
 
 def _same(reported: typing.Optional[str], guid: str) -> bool:
-    """Whether the report means this GUID, or none. It writes the bytes the wrong way round [src vishvananda/netlink
-    rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046]."""
+    """Return whether the report means this GUID, or none. It writes the bytes the wrong way round [src
+    vishvananda/netlink rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046]."""
     if reported is None:
         return True
     octets = reported.lower().split(":")
     return guid in ("0x" + "".join(octets), "0x" + "".join(reversed(octets)))
 
 
-def duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Whether a VF has the GUID of another function, anywhere in the fleet. Duplicates among physical functions are
+def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """Find VFs that have the GUID of another function, anywhere in the fleet. Duplicates among physical functions are
     stage discover's business."""
     owners: dict[str, dict[str, bool]] = {}
     for name, node in nodes.items():

@@ -15,7 +15,7 @@ _LONGEST = 100
 
 
 def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], typing.Optional[str]]:
-    """What reads a text by a class of ``ipaddress``, and writes it in its shortest form."""
+    """Make a function that reads a text by a class of ``ipaddress``, and writes it in its shortest form."""
 
     def read(text: str) -> typing.Optional[str]:
         if "%" in text or not text.isascii():

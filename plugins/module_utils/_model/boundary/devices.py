@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .form import Form, pattern
+from .form import Form, make_pattern
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}", re.ASCII)
 _RDMA_DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}", re.ASCII)
@@ -34,14 +34,19 @@ def _any_device(text: str) -> typing.Optional[str]:
 
 
 INTERFACE = Form(
-    "the name of a network interface, up to 15 letters, digits and _.@+-", "ens1f0np0", 15, pattern(_INTERFACE)
+    "the name of a network interface, up to 15 letters, digits and _.@+-", "ens1f0np0", 15, make_pattern(_INTERFACE)
 )
-RDMA_DEVICE = Form("the name of an RDMA device, up to 63 letters, digits and _.-", "mlx5_0", 63, pattern(_RDMA_DEVICE))
+RDMA_DEVICE = Form(
+    "the name of an RDMA device, up to 63 letters, digits and _.-", "mlx5_0", 63, make_pattern(_RDMA_DEVICE)
+)
 #: a VMD's domain has more than four digits; who writes it in capitals means the same
-PCI_ADDRESS = Form("a PCI address", "0000:3c:00.0", 16, lambda text: pattern(_PCI_ADDRESS)(text.lower()))
-PCI_ID = Form("four hexadecimal digits of a PCI id", "15b3", 6, lambda text: pattern(_PCI_ID)(text.lower()))
+PCI_ADDRESS = Form("a PCI address", "0000:3c:00.0", 16, lambda text: make_pattern(_PCI_ADDRESS)(text.lower()))
+PCI_ID = Form("four hexadecimal digits of a PCI id", "15b3", 6, lambda text: make_pattern(_PCI_ID)(text.lower()))
 HARDWARE_ADDRESS = Form(
-    "a hardware address, up to 32 bytes", "02:fc:00:00:00:05", 95, lambda text: pattern(_HARDWARE_ADDRESS)(text.lower())
+    "a hardware address, up to 32 bytes",
+    "02:fc:00:00:00:05",
+    95,
+    lambda text: make_pattern(_HARDWARE_ADDRESS)(text.lower()),
 )
 #: what a reader calls an HCA
 DEVICE = Form("the name of an RDMA device or an interface, or a PCI address", "mlx5_0", 63, _any_device)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 import typing
 
-from .form import Bound, Form, Range, pattern
+from .form import Bound, Form, Range, make_pattern
 
 _GUID = re.compile(r"0x[0-9a-f]{16}", re.ASCII)
 _PKEY = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
 
-GUID = Form("a GUID of 0x and 16 hexadecimal digits", "0xb83fd20300e00000", 18, pattern(_GUID))
+GUID = Form("a GUID of 0x and 16 hexadecimal digits", "0xb83fd20300e00000", 18, make_pattern(_GUID))
 #: of the table of a port: mlx5 has 128 (PartitionCap of smpquery nodeinfo)
 MOST_PKEYS = 1024
-PKEY = Form("a partition key", "0xffff", 6, pattern(_PKEY))
+PKEY = Form("a partition key", "0xffff", 6, make_pattern(_PKEY))
 #: unicast; 0xc000 and above are groups
 LID = Range("a LID", 1, 0xBFFF)
 PORT = Range("a port", 0, 255)

@@ -38,21 +38,21 @@ class Form:
 
     @property
     def expected(self) -> str:
-        """The form with an example, for messages."""
+        """Return the form with an example, for messages."""
         return f"{self.words}, such as {self.example}"
 
     def parse(self, value: typing.Any) -> typing.Optional[str]:
-        """The text as the type writes it; None for any other text, and for what is no text."""
+        """Parse the text as the type writes it; None for any other text, and for what is no text."""
         if not isinstance(value, str) or not value or len(value) > self.longest:
             return None
         return self.read(value)
 
     def fits(self, value: typing.Any) -> bool:
-        """Whether it is a text of this type."""
+        """Return whether it is a text of this type."""
         return self.parse(value) is not None
 
     def of(self, value: typing.Any, source: str) -> str:
-        """The text as the type writes it.
+        """Return the text as the type writes it.
 
         :param source: what gave it, for the message
         :raises ParseError: it is not of the type
@@ -83,13 +83,13 @@ class Range:
         return self.least
 
     def fits(self, value: typing.Any) -> bool:
-        """Whether it is such a number. Neither NaN nor an infinite one is."""
+        """Return whether it is such a number. Neither NaN nor an infinite one is."""
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """How many items a list has at most.
+    """The largest number of items of a list.
 
     :ivar words: what the items are, for messages: ``ports of switches``
     """
@@ -102,15 +102,15 @@ class Bound:
         return f"at most {self.most} {self.words}"
 
     def fits(self, value: typing.Sized) -> bool:
-        """Whether a list has no more items."""
+        """Return whether a list has no more items than allowed."""
         return len(value) <= self.most
 
 
 def shown(value: typing.Any) -> str:
-    """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
+    """Return a refused value as a message may show it: short, in one line, without characters that steer a terminal."""
     return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 
-def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
-    """What reads the texts that the whole expression matches, and leaves them as they are."""
+def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
+    """Make a function that reads the texts that the whole expression matches, and leaves them as they are."""
     return lambda text: text if expression.fullmatch(text) else None

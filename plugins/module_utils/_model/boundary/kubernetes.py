@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .form import Form, pattern
+from .form import Form, make_pattern
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _DEVICE_POOL = re.compile(r"[a-z0-9]([a-z0-9./-]{0,251}[a-z0-9])?", re.ASCII)
@@ -38,7 +38,7 @@ def _subdomain(text: str) -> typing.Optional[str]:
 
 
 def _qualified(text: str) -> typing.Optional[str]:
-    """A word, or a subdomain, '/' and a word."""
+    """Return a word, or a subdomain, '/' and a word."""
     domain, slash, word = text.rpartition("/")
     return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
 
@@ -52,30 +52,30 @@ def _in_namespace(text: str) -> typing.Optional[str]:
     return text if (not slash or _LABEL.fullmatch(namespace)) and _is_subdomain(name) else None
 
 
-LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, pattern(_LABEL))
+LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, make_pattern(_LABEL))
 SUBDOMAIN = Form(
     "a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain
 )
-OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, pattern(_OBJECT))
+OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, make_pattern(_OBJECT))
 REQUEST_NAME = Form(
     "the name of a request of a claim, also with that of one of its ways behind '/'",
     "nic/vf",
     127,
-    pattern(_REQUEST_NAME),
+    make_pattern(_REQUEST_NAME),
 )
-DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, pattern(_DEVICE_POOL))
+DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, make_pattern(_DEVICE_POOL))
 LABEL_KEY = Form("a label's key", "example.com/rack", 317, _qualified)
 #: an empty value is one, and needs no form
-LABEL_VALUE = Form("a label's value", "hall-2", 63, pattern(_WORD))
+LABEL_VALUE = Form("a label's value", "hall-2", 63, make_pattern(_WORD))
 RESOURCE = Form("a resource with its domain", "openshift.io/mlx_compute", 317, _in_domain)
 NAMESPACED = Form(
     "a name, with its namespace before it where it says that", "test/sriov-ib-compute", 317, _in_namespace
 )
 #: of an operating system, a model or a place, behind the kind of a group
 GROUP_WORD = Form(
-    "a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, pattern(_GROUP)
+    "a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, make_pattern(_GROUP)
 )
-UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, pattern(_UID))
+UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, make_pattern(_UID))
 
 Label = typing.Annotated[str, LABEL]
 Namespace = typing.Annotated[str, LABEL]

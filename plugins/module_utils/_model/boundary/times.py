@@ -16,7 +16,7 @@ EARLIEST = datetime.datetime(2015, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """The time; None for what is no time of this form. Parts of a second behind the sixth digit are cut off."""
+    """Return the time; None for what is no time of this form. Parts of a second behind the sixth digit are cut off."""
     match = _FORM.fullmatch(text) if isinstance(text, str) and len(text) <= TIME.longest else None
     if match is None:
         return None

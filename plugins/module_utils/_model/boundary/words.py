@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .form import Form, pattern
+from .form import Form, make_pattern
 
 #: no braces, quotes, dollar signs, backslashes and no line ends: nothing that a template, a shell or a line protocol
 #: knows
@@ -22,14 +22,17 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,511}", re.ASCII)
 #: what an admin calls a switch may have letters of any script
 _SWITCH_NAME = re.compile(r"\w[\w .,:;+/@()=*#~%?&-]{0,254}")
 
-WORD = Form("letters, digits and plain signs, up to 200 characters", "LinkUp", 200, pattern(_WORD))
-VERSION = Form("a version", "28.42.1000", 100, pattern(_VERSION))
+WORD = Form("letters, digits and plain signs, up to 200 characters", "LinkUp", 200, make_pattern(_WORD))
+VERSION = Form("a version", "28.42.1000", 100, make_pattern(_VERSION))
 #: of LLDP, which has 255 bytes for each [IEEE 802.1AB-2016, 8.5.2.3, 8.5.3.3, 8.5.6.2]
 SWITCH_NAME = Form(
-    "letters, digits and plain signs of a switch's name, up to 255 characters", "leaf-1", 255, pattern(_SWITCH_NAME)
+    "letters, digits and plain signs of a switch's name, up to 255 characters",
+    "leaf-1",
+    255,
+    make_pattern(_SWITCH_NAME),
 )
-HOST = Form("the name of a host", "worker-1", 253, pattern(_HOST))
-IMAGE = Form("the name of an image", "quay.io/site/tools:1", 512, pattern(_IMAGE))
+HOST = Form("the name of a host", "worker-1", 253, make_pattern(_HOST))
+IMAGE = Form("the name of an image", "quay.io/site/tools:1", 512, make_pattern(_IMAGE))
 
 Word = typing.Annotated[str, WORD]
 Version = typing.Annotated[str, VERSION]

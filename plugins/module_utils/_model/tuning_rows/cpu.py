@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .row import Row, Setting
+from .row import RowSetting, TuningRow
 from .words import OF_ITS_LIKE, OTHER
 
 _PROFILE = (
@@ -12,16 +12,16 @@ _PROFILE = (
     " PerformanceProfile, never both. Elsewhere: tuned-adm profile accelerator-performance."
 )
 
-ROWS: tuple[Row, ...] = (
-    Row("cpu_model", "cpu", "model of the CPUs", OTHER, OF_ITS_LIKE, alike=False),
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow("cpu_model", "cpu", "model of the CPUs", OTHER, OF_ITS_LIKE, alike=False),
+    TuningRow(
         "cpus_online",
         "cpu",
         "CPUs that are online",
         "A core or a socket is missing there.",
         "Look for it in dmesg, and at cpu*/online in /sys/devices/system/cpu.",
     ),
-    Row(
+    TuningRow(
         "governor",
         "cpu",
         "governor of the CPUs' clocks",
@@ -30,30 +30,30 @@ ROWS: tuple[Row, ...] = (
         "performance",
         "performance",
         source="NVIDIA nvidia-base, OCI check_gpu_setup, TuneD",
-        setting=Setting("cpu", "governor"),
+        setting=RowSetting("cpu", "governor"),
     ),
-    Row(
+    TuningRow(
         "cpu_driver",
         "cpu",
         "driver of the CPUs' clocks",
         OTHER,
         "Compare the BIOS settings of power management, and intel_pstate= or amd_pstate= of the kernel.",
     ),
-    Row(
+    TuningRow(
         "turbo",
         "cpu",
         "clocks above the nominal one",
         OTHER,
         "Write no_turbo or boost below /sys/devices/system/cpu, or set it in the BIOS as the others have it.",
     ),
-    Row(
+    TuningRow(
         "smt",
         "cpu",
         "two threads on a core",
         OTHER,
         "Set it in the BIOS, or by nosmt of the kernel, as the others have it.",
     ),
-    Row(
+    TuningRow(
         "idle_latency",
         "cpu",
         "latency of the deepest idle state that CPUs may go to, in us",
@@ -62,38 +62,38 @@ ROWS: tuple[Row, ...] = (
         "<=100",
         "<=100",
         source="TuneD latency-performance, accelerator-performance",
-        setting=Setting("cpu", "force_latency"),
+        setting=RowSetting("cpu", "force_latency"),
     ),
-    Row(
+    TuningRow(
         "held_latency",
         "cpu",
         "latency to which a program holds the CPUs, in us",
         OTHER,
         "See who has /dev/cpu_dma_latency open: fuser -v /dev/cpu_dma_latency.",
     ),
-    Row("idle_arguments", "cpu", "arguments of the kernel about idle states", OTHER, OF_ITS_LIKE),
-    Row(
+    TuningRow("idle_arguments", "cpu", "arguments of the kernel about idle states", OTHER, OF_ITS_LIKE),
+    TuningRow(
         "isolated",
         "cpu",
         "CPUs that are isolated",
         OTHER,
         "Compare isolcpus of the kernel, or the PerformanceProfile of its pool.",
     ),
-    Row(
+    TuningRow(
         "nohz_full",
         "cpu",
         "CPUs without a tick",
         OTHER,
         "Compare nohz_full of the kernel, or the PerformanceProfile of its pool.",
     ),
-    Row(
+    TuningRow(
         "numa_cpus",
         "cpu",
         "CPUs of the NUMA nodes",
         OTHER,
         "Compare NPS or SNC in the BIOS, and look for a socket or a core that is missing.",
     ),
-    Row(
+    TuningRow(
         "irqbalance",
         "cpu",
         "irqbalance",

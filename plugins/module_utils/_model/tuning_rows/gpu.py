@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
-from .row import Row
+from .row import TuningRow
 from .words import OTHER
 
 #: least branch of the driver by version of CUDA [CUDA Toolkit release notes, table of driver versions; row S4.8]
 LEAST_DRIVER = {13: 580, 12: 525, 11: 450}
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "gpu_driver",
         "gpu",
         "driver of the GPUs",
         "CUDA programs behave otherwise there, or refuse to run.",
         "OpenShift: spec.driver.version of the ClusterPolicy. Elsewhere: update the packages of the driver.",
     ),
-    Row(
+    TuningRow(
         "gpu_persistence",
         "gpu",
         "persistence mode of the GPUs",
@@ -28,7 +28,7 @@ ROWS: tuple[Row, ...] = (
         "Enabled",
         source="Azure",
     ),
-    Row(
+    TuningRow(
         "gpu_ecc",
         "gpu",
         "ECC of the GPUs' memory",
@@ -38,7 +38,7 @@ ROWS: tuple[Row, ...] = (
         "Enabled",
         source="Azure",
     ),
-    Row(
+    TuningRow(
         "gpu_mig",
         "gpu",
         "MIG of the GPUs",
@@ -47,14 +47,14 @@ ROWS: tuple[Row, ...] = (
         "Disabled",
         source="NVIDIA MIG user guide",
     ),
-    Row(
+    TuningRow(
         "gpu_max_clock",
         "gpu",
         "highest clock of the GPUs' cores",
         OTHER,
         "nvidia-smi -q -d CLOCK; nvidia-smi -rgc takes a lock back.",
     ),
-    Row(
+    TuningRow(
         "gpu_slowed",
         "gpu",
         "why the GPU slows itself down",
@@ -66,7 +66,7 @@ ROWS: tuple[Row, ...] = (
         source="Azure, gpud",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "p2pdma",
         "gpu",
         "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem in its place",

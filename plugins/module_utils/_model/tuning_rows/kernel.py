@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
-from .row import Row, Setting
+from .row import RowSetting, TuningRow
 from .words import OTHER, argument
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "kernel",
         "kernel",
         "release of the kernel",
         OTHER,
         "Update it, or bring the node back to the release of the others.",
     ),
-    Row(
+    TuningRow(
         "iommu",
         "kernel",
         "how the IOMMU translates for the HCA",
@@ -25,7 +25,7 @@ ROWS: tuple[Row, ...] = (
         "identity",
         source="NVIDIA h100 iommu=pt, gb200 iommu.passthrough=1",
     ),
-    Row(
+    TuningRow(
         "pci_realloc",
         "kernel",
         "pci=realloc of the kernel",
@@ -33,7 +33,7 @@ ROWS: tuple[Row, ...] = (
         "Use the one with which VFs and GPUs both get their BARs, on all nodes.",
         source="the SR-IOV operator adds pci=realloc, NVIDIA h100-performance sets pci=realloc=off",
     ),
-    Row(
+    TuningRow(
         "ib_umad",
         "kernel",
         "module ib_umad",
@@ -43,23 +43,23 @@ ROWS: tuple[Row, ...] = (
         "loaded",
         "loaded",
         source="NVIDIA nvidia-base",
-        setting=Setting("modules", "ib_umad", "loaded", "+r"),
+        setting=RowSetting("modules", "ib_umad", "loaded", "+r"),
     ),
-    Row(
+    TuningRow(
         "rdma_shared",
         "kernel",
         "RDMA devices are shared by network namespaces",
         OTHER,
         "rdma system set netns, before any container runs; stage network sets what the intent says.",
     ),
-    Row(
+    TuningRow(
         "tuned",
         "kernel",
         "profile of TuneD",
         OTHER,
         "OpenShift: see the node's Profile in openshift-cluster-node-tuning-operator. Elsewhere: tuned-adm active.",
     ),
-    Row(
+    TuningRow(
         "kernel_log",
         "kernel",
         "faults of GPUs, HCAs and PCIe that the kernel has told of since it started",

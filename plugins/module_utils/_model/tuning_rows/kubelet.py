@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .row import Row
+from .row import TuningRow
 from .words import OTHER
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "cpu_manager",
         "kubelet",
         "policy of the CPU manager",
@@ -19,14 +19,14 @@ ROWS: tuple[Row, ...] = (
         "static",
         source="row S4.9",
     ),
-    Row(
+    TuningRow(
         "memory_manager",
         "kubelet",
         "policy of the memory manager",
         OTHER,
         "memoryManagerPolicy in the kubelet's configuration, as the others have it.",
     ),
-    Row(
+    TuningRow(
         "topology_manager",
         "kubelet",
         "policy of the topology manager",
@@ -37,7 +37,7 @@ ROWS: tuple[Row, ...] = (
         "best-effort|restricted|single-numa-node",
         source="row S4.9",
     ),
-    Row(
+    TuningRow(
         "reserved_cpus",
         "kubelet",
         "CPUs that the kubelet leaves to the system",

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .row import Row, Setting
+from .row import RowSetting, TuningRow
 from .words import OTHER, sysctl
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "swap_kib",
         "memory",
         "swap, in KiB",
@@ -18,34 +18,34 @@ ROWS: tuple[Row, ...] = (
         "0",
         source="Azure check_hw_swap, Imbue",
     ),
-    Row(
+    TuningRow(
         "swappiness",
         "memory",
         "vm.swappiness",
         "It matters only where there is swap.",
         sysctl("vm.swappiness", "10"),
         source="NVIDIA inference 1, TuneD 10; without swap any",
-        setting=Setting("sysctl", "vm.swappiness"),
+        setting=RowSetting("sysctl", "vm.swappiness"),
     ),
-    Row(
+    TuningRow(
         "dirty_ratio",
         "memory",
         "vm.dirty_ratio, in %",
         "Checkpoints are written out in bursts of another size.",
         sysctl("vm.dirty_ratio", "10"),
         source="TuneD latency-performance 10, throughput-performance 40",
-        setting=Setting("sysctl", "vm.dirty_ratio"),
+        setting=RowSetting("sysctl", "vm.dirty_ratio"),
     ),
-    Row(
+    TuningRow(
         "dirty_background_ratio",
         "memory",
         "vm.dirty_background_ratio, in %",
         "Checkpoints are written out in bursts of another size.",
         sysctl("vm.dirty_background_ratio", "3"),
         source="TuneD latency-performance 3, throughput-performance 10",
-        setting=Setting("sysctl", "vm.dirty_background_ratio"),
+        setting=RowSetting("sysctl", "vm.dirty_background_ratio"),
     ),
-    Row(
+    TuningRow(
         "thp",
         "memory",
         "transparent hugepages",
@@ -53,17 +53,17 @@ ROWS: tuple[Row, ...] = (
         "OpenShift: transparent_hugepages in section [vm] of the pool's Tuned; a PerformanceProfile forces never."
         " Elsewhere: kernel_settings_transparent_hugepages.",
         source="TuneD hpc-compute says always for training, OpenShift's PerformanceProfile forces never",
-        setting=Setting("vm", "transparent_hugepages"),
+        setting=RowSetting("vm", "transparent_hugepages"),
     ),
-    Row(
+    TuningRow(
         "thp_defrag",
         "memory",
         "defragmentation for transparent hugepages",
         "Jobs have other page faults on this node than on others.",
         "OpenShift: section [vm] of the pool's Tuned. Elsewhere: kernel_settings_transparent_hugepages_defrag.",
-        setting=Setting("vm", "transparent_hugepage.defrag"),
+        setting=RowSetting("vm", "transparent_hugepage.defrag"),
     ),
-    Row(
+    TuningRow(
         "hugepages",
         "memory",
         "hugepages that are set aside",
@@ -72,7 +72,7 @@ ROWS: tuple[Row, ...] = (
         " vm.nr_hugepages.",
         source="only where a job asks for them",
     ),
-    Row(
+    TuningRow(
         "numa_balancing",
         "memory",
         "kernel.numa_balancing",
@@ -81,18 +81,18 @@ ROWS: tuple[Row, ...] = (
         "0",
         "0",
         source="NVIDIA gb200, TuneD hpc-compute",
-        setting=Setting("sysctl", "kernel.numa_balancing"),
+        setting=RowSetting("sysctl", "kernel.numa_balancing"),
     ),
-    Row(
+    TuningRow(
         "zone_reclaim_mode",
         "memory",
         "vm.zone_reclaim_mode",
         OTHER,
         sysctl("vm.zone_reclaim_mode", "0"),
         source="TuneD hpc-compute and LSR 1, all others 0",
-        setting=Setting("sysctl", "vm.zone_reclaim_mode"),
+        setting=RowSetting("sysctl", "vm.zone_reclaim_mode"),
     ),
-    Row(
+    TuningRow(
         "min_free_kbytes",
         "memory",
         "vm.min_free_kbytes, in KiB",
@@ -101,9 +101,9 @@ ROWS: tuple[Row, ...] = (
         ">=65536",
         ">=65536",
         source="NVIDIA gb200 65536, TuneD hpc-compute 135168",
-        setting=Setting("sysctl", "vm.min_free_kbytes"),
+        setting=RowSetting("sysctl", "vm.min_free_kbytes"),
     ),
-    Row(
+    TuningRow(
         "memlock",
         "memory",
         "locked memory that containers may have, in bytes",

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from .row import Row, Setting
+from .row import RowSetting, TuningRow
 from .words import sysctl
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "arp_announce",
         "network",
         "net.ipv4.conf.*.arp_announce",
@@ -17,9 +17,9 @@ ROWS: tuple[Row, ...] = (
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 2, OCI 1",
-        setting=Setting("sysctl", "net.ipv4.conf.all.arp_announce", "2"),
+        setting=RowSetting("sysctl", "net.ipv4.conf.all.arp_announce", "2"),
     ),
-    Row(
+    TuningRow(
         "arp_ignore",
         "network",
         "net.ipv4.conf.*.arp_ignore",
@@ -28,9 +28,9 @@ ROWS: tuple[Row, ...] = (
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 1, OCI 2",
-        setting=Setting("sysctl", "net.ipv4.conf.all.arp_ignore", "1"),
+        setting=RowSetting("sysctl", "net.ipv4.conf.all.arp_ignore", "1"),
     ),
-    Row(
+    TuningRow(
         "rp_filter",
         "network",
         "net.ipv4.conf.*.rp_filter",
@@ -39,9 +39,9 @@ ROWS: tuple[Row, ...] = (
         "0|2",
         "0|2",
         source="OCI",
-        setting=Setting("sysctl", "net.ipv4.conf.all.rp_filter", "2"),
+        setting=RowSetting("sysctl", "net.ipv4.conf.all.rp_filter", "2"),
     ),
-    Row(
+    TuningRow(
         "gc_thresh1",
         "network",
         "net.ipv4.neigh.default.gc_thresh1",
@@ -50,9 +50,9 @@ ROWS: tuple[Row, ...] = (
         ">=4096",
         ">=4096",
         source="LSR",
-        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh1", "8192"),
+        setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh1", "8192"),
     ),
-    Row(
+    TuningRow(
         "gc_thresh2",
         "network",
         "net.ipv4.neigh.default.gc_thresh2",
@@ -61,9 +61,9 @@ ROWS: tuple[Row, ...] = (
         ">=8192",
         ">=8192",
         source="LSR",
-        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh2", "32768"),
+        setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh2", "32768"),
     ),
-    Row(
+    TuningRow(
         "gc_thresh3",
         "network",
         "net.ipv4.neigh.default.gc_thresh3",
@@ -72,24 +72,24 @@ ROWS: tuple[Row, ...] = (
         ">=16384",
         ">=16384",
         source="LSR",
-        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh3", "65536"),
+        setting=RowSetting("sysctl", "net.ipv4.neigh.default.gc_thresh3", "65536"),
     ),
-    Row(
+    TuningRow(
         "rmem_max",
         "network",
         "net.core.rmem_max, in bytes",
         "TCP of storage and of NCCL's start is slower there.",
         sysctl("net.core.rmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
-        setting=Setting("sysctl", "net.core.rmem_max"),
+        setting=RowSetting("sysctl", "net.core.rmem_max"),
     ),
-    Row(
+    TuningRow(
         "wmem_max",
         "network",
         "net.core.wmem_max, in bytes",
         "TCP of storage and of NCCL's start is slower there.",
         sysctl("net.core.wmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
-        setting=Setting("sysctl", "net.core.wmem_max"),
+        setting=RowSetting("sysctl", "net.core.wmem_max"),
     ),
 )

@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
-from .row import Row
+from .row import TuningRow
 from .words import OF_ITS_LIKE, OTHER, argument
 
 _AT_EACH_BOOT = "In a unit that runs at each boot: "
 
-ROWS: tuple[Row, ...] = (
-    Row("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
+    TuningRow(
         "hca_numa",
         "pci",
         "NUMA nodes of the HCAs",
         "A rank would use an HCA across the sockets.",
         "Compare the slots of the HCAs, and NPS or SNC in the BIOS.",
     ),
-    Row(
+    TuningRow(
         "irq_locality",
         "pci",
         "CPUs that serve the HCA's interrupts",
@@ -32,7 +32,7 @@ ROWS: tuple[Row, ...] = (
             " these CPUs."
         ),
     ),
-    Row(
+    TuningRow(
         "irq_isolated",
         "pci",
         "CPUs that serve the HCA's interrupts, and are isolated for jobs",
@@ -43,7 +43,7 @@ ROWS: tuple[Row, ...] = (
         "apart",
         source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
     ),
-    Row(
+    TuningRow(
         "numa_told",
         "pci",
         "whether the BIOS says of which NUMA node a GPU or HCA is",
@@ -53,7 +53,7 @@ ROWS: tuple[Row, ...] = (
         "yes",
         source="Linux sysfs-bus-pci: -1 is unknown",
     ),
-    Row(
+    TuningRow(
         "max_read_request",
         "pci",
         "MaxReadReq of the HCA, in bytes",
@@ -65,14 +65,14 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator",
         elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=5000:7000.",
     ),
-    Row(
+    TuningRow(
         "max_payload",
         "pci",
         "MaxPayload of the HCA, in bytes",
         "It sends in smaller pieces than HCAs of other nodes. Stage discover judges it along the path.",
         "Compare the slots and the BIOS of the nodes.",
     ),
-    Row(
+    TuningRow(
         "relaxed_ordering",
         "pci",
         "relaxed ordering of the HCA",
@@ -83,7 +83,7 @@ ROWS: tuple[Row, ...] = (
         source="NVIDIA GPUDirect Storage, mlx5",
         elsewhere=f"{_AT_EACH_BOOT}setpci -s ADDRESS CAP_EXP+8.w=10:10.",
     ),
-    Row(
+    TuningRow(
         "relaxed_ordering_gpu",
         "pci",
         "relaxed ordering of the GPU",
@@ -91,7 +91,7 @@ ROWS: tuple[Row, ...] = (
         "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia, and the BIOS of the nodes.",
         source="the driver of the GPUs decides; NVreg_EnablePCIERelaxedOrderingMode forces it",
     ),
-    Row(
+    TuningRow(
         "relaxed_ordering_root",
         "pci",
         "relaxed ordering of the root port above the HCA",
@@ -99,7 +99,7 @@ ROWS: tuple[Row, ...] = (
         "Compare the BIOS of the nodes: PCIe relaxed ordering of the slot.",
         source="of its own packets alone; what HCAs mark passes either way (PCI Express Base Specification 7.5.3.4)",
     ),
-    Row(
+    TuningRow(
         "pci_way",
         "pci",
         "way to each GPU and HCA on PCI: host bridge, root port, bridges",
@@ -107,22 +107,22 @@ ROWS: tuple[Row, ...] = (
         "Compare the slots of the cards; lspci -tv.",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "gpus",
         "pci",
         "GPUs on PCI",
         "A GPU has left the bus.",
         "Look for it in dmesg (Xid 79), then power-cycle the node.",
     ),
-    Row("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
-    Row(
+    TuningRow("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
+    TuningRow(
         "gpu_numa",
         "pci",
         "NUMA nodes of the GPUs",
         "A rank would use a GPU across the sockets.",
         "Compare the slots of the GPUs, and NPS or SNC in the BIOS.",
     ),
-    Row(
+    TuningRow(
         "gpu_link_width",
         "pci",
         "lanes of the GPU's link",
@@ -132,7 +132,7 @@ ROWS: tuple[Row, ...] = (
         "full",
         source="Imbue, Azure",
     ),
-    Row(
+    TuningRow(
         "gpu_nic_path",
         "pci",
         "way from each GPU to the nearest HCA",
@@ -142,7 +142,7 @@ ROWS: tuple[Row, ...] = (
         "PIX|PXB|PHB|NODE",
         source="Azure",
     ),
-    Row(
+    TuningRow(
         "acs",
         "pci",
         "bridges between a GPU and its HCA",

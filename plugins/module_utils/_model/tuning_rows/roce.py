@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .row import Row
+from .row import TuningRow
 
 BY_OPERATOR = (
     "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at"
@@ -12,8 +12,8 @@ BY_OPERATOR = (
 )
 BY_NVIDIA = "mlnx_qos -i INTERFACE --trust dscp."
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[TuningRow, ...] = (
+    TuningRow(
         "roce_trust",
         "roce",
         "what a NIC tells priorities by",
@@ -22,7 +22,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "roce_pfc",
         "roce",
         "priorities with PFC",
@@ -31,7 +31,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "roce_dscp",
         "roce",
         "DSCP and the priority to which it leads",
@@ -40,7 +40,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "roce_ecn",
         "roce",
         "priorities with ECN",
@@ -49,7 +49,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "roce_traffic_class",
         "roce",
         "traffic class of RDMA packets",
@@ -58,7 +58,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator 106, OCI 105",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "roce_tos",
         "roce",
         "TOS of connections by rdma_cm",
@@ -67,7 +67,7 @@ ROWS: tuple[Row, ...] = (
         source="NIC operator 106, OCI 105",
         alike=False,
     ),
-    Row(
+    TuningRow(
         "mtu",
         "roce",
         "MTU of the interface, in bytes",

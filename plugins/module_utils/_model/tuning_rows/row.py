@@ -17,8 +17,8 @@ Level = typing.Literal["fail", "warn"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
-    """How a row is set without a reboot: a key in a section of a profile of TuneD.
+class RowSetting:
+    """The setting of a row that needs no reboot: a key in a section of a profile of TuneD.
 
     :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound
         of the rule, or its first value
@@ -32,7 +32,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TuningRow:
     """One thing that a node shows.
 
     :ivar check: id of the check that judges it, without its stage
@@ -60,13 +60,13 @@ class Row:
     level: Level = "warn"
     source: str = ""
     alike: bool = True
-    setting: typing.Optional[Setting] = None
+    setting: typing.Optional[RowSetting] = None
     elsewhere: str = ""
 
 
 def fits(rule: str, value: str) -> bool:
-    """Whether a value is one that a rule takes: one of several with | between them, each a value, or ``>=N`` or ``<=N``
-    of the number that it begins with."""
+    """Return whether a rule accepts a value: one of several with | between them, each a value, or ``>=N`` or ``<=N`` of
+    the number that it begins with."""
     return any(_fits(option.strip(), value) for option in rule.split("|"))
 
 
@@ -85,8 +85,8 @@ def _fits(option: str, value: str) -> bool:
 
 
 def chosen(rule: str, best: str = "") -> tuple[str, str]:
-    """The one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it already is
-    then left as it is.
+    """Return the one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it
+    already is then left as it is.
 
     :param best: taken where the rule takes it
     """
@@ -99,8 +99,8 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """The rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a boolean,
-    and no rule."""
+    """Return the rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a
+    boolean, and no rule."""
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None
     text = str(written).strip()

@@ -12,10 +12,10 @@ and not judged.
 from __future__ import annotations
 
 from . import cpu, gpu, kernel, kubelet, memory, network, pci, roce
-from .row import Row
+from .row import TuningRow
 
 #: in the order in which they are told
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[TuningRow, ...] = (
     *cpu.ROWS,
     *memory.ROWS,
     *kernel.ROWS,
@@ -26,4 +26,4 @@ ROWS: tuple[Row, ...] = (
     *roce.ROWS,
 )
 
-BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}
+BY_NAME: dict[str, TuningRow] = {row.name: row for row in ROWS}

@@ -9,7 +9,7 @@ OTHER = "Jobs run in step: a node that behaves otherwise is what all others wait
 
 
 def sysctl(key: str, value: str) -> str:
-    """How a sysctl is set."""
+    """Return how a sysctl is set."""
     return (
         f"OpenShift: '{key}={value}' in section [sysctl] of the pool's Tuned. Elsewhere: kernel_settings_sysctl of"
         f" linux-system-roles.kernel_settings, or sysctl -w {key}={value} and a file in /etc/sysctl.d."
@@ -17,7 +17,7 @@ def sysctl(key: str, value: str) -> str:
 
 
 def argument(argument: str) -> str:
-    """How an argument of the kernel is set."""
+    """Return how an argument of the kernel is set."""
     return (
         f"OpenShift: '{argument}' in kernelArguments of the pool's MachineConfig, together with all others, so that it"
         f" reboots once. Elsewhere: grubby --update-kernel=ALL --args={argument}."

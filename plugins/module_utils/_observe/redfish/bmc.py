@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing
 
-from ..._model.errors import RdmaError, unforeseen
+from ..._model.errors import RdmaError, wrap_unforeseen
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[
@@ -85,7 +85,7 @@ class Bmc:
 
     @property
     def place(self) -> str:
-        """Where it is, in one form: the same for two nodes is one system of one BMC."""
+        """Return its address, in one form: the same for two nodes is one system of one BMC."""
         host = self.address.strip("[]").lower().rstrip(".")
         with contextlib.suppress(ValueError):
             host = str(ipaddress.ip_address(host))
@@ -95,13 +95,13 @@ class Bmc:
         return f"the BMC of {self.node} ({self.address}:{self.port})"
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """An error of this BMC."""
+        """Return an error of this BMC."""
         return BmcError(cause, str(self), what, remedy)
 
     def unforeseen(self, error: Exception) -> BmcError:
-        """An exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may hold who
-        asks, and by what secret."""
-        told = unforeseen(error, "it answered", quoted=False)
+        """Convert an exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may
+        hold who asks, and by what secret."""
+        told = wrap_unforeseen(error, "it answered", quoted=False)
         return self.error(
             "not_understood",
             told.seen.partition(": ")[2],
@@ -109,7 +109,7 @@ class Bmc:
         )
 
     def holds_secret(self, text: str) -> bool:
-        """Whether a text repeats who asks, or by what secret."""
+        """Return whether a text repeats the user's name or password."""
         secrets = [self.password, self.token, *([basic(self)] if self.user else [])]
         return any(secret and secret in text for secret in secrets) or bool(
             self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)
@@ -122,7 +122,7 @@ def basic(bmc: Bmc) -> str:
 
 
 def fingerprint_of(text: str) -> str:
-    """A SHA-256 fingerprint as 64 digits in lower case; with colons or without, as openssl and browsers show it.
+    """Return a SHA-256 fingerprint as 64 digits in lower case; with colons or without, as openssl and browsers show it.
 
     :raises RdmaError: it is none
     """
@@ -136,7 +136,7 @@ def fingerprint_of(text: str) -> str:
 
 
 def address_of(text: str) -> str:
-    """A name or an IP address of a BMC.
+    """Return a name or an IP address of a BMC.
 
     :raises RdmaError: it is something else, which is not repeated: a URL may hold a password
     """

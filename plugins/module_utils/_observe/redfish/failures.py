@@ -22,7 +22,7 @@ _NOT_YET, _EXPIRED, _NAMES, _AUTHORITIES = 9, 10, (62, 64), (2, 18, 19, 20, 21)
 
 
 def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
-    """A certificate that is not believed."""
+    """Return the error of a certificate that is not believed."""
     shown = "openssl x509 -noout -subject -dates -ext subjectAltName -fingerprint -sha256"
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
     if error.verify_code == _EXPIRED:
@@ -54,7 +54,7 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
 
 
 def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
-    """The time of a BMC is over.
+    """Return an error: the time of a BMC is over.
 
     :param seconds: that it had in all
     """
@@ -62,7 +62,7 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
 
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
-    """A write that was not answered while the run could still rely on its hold on the cluster."""
+    """Return the error of a write that was not answered while the run could still rely on its hold on the cluster."""
     seen = (
         f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC"
         " took it is not known"
@@ -71,7 +71,7 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
 
 
 def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
-    """A connection that did not come, or did not last.
+    """Return the error of a connection that did not come, or did not last.
 
     :param what: was asked
     """
@@ -113,7 +113,7 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
-    """A status of HTTP in place of a resource.
+    """Return the error for a status of HTTP in place of a resource.
 
     :param what: was asked
     :param reason: the id of the BMC's message; empty where it gave none
@@ -143,7 +143,7 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
-    """A refusal of new values.
+    """Return the error for a refusal of new values.
 
     :param words: the BMC's own; left out where they repeat a secret
     """

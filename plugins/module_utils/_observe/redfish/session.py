@@ -24,7 +24,7 @@ from ..._model.errors import ParseError
 from ..._model.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
-from ..._parse.redfish.resources import etag, message_id
+from ..._parse.redfish.resources import etag, parse_message_id
 from .bmc import Bmc, BmcError, Cause, basic
 from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
 from .trust import Socket, Trust, digest, left
@@ -55,7 +55,7 @@ class _Response(http.client.HTTPResponse):
         return super()._read_status()  # type: ignore[misc]
 
 
-class Answer(typing.NamedTuple):
+class BmcAnswer(typing.NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     body: bytes
@@ -67,7 +67,7 @@ class Answer(typing.NamedTuple):
 
 
 class Write(typing.NamedTuple):
-    """What may be sent, and when.
+    """The rules for a write: its content and its time.
 
     :ivar prove: raises why it may not be sent; asked before each attempt, and reads from the same BMC
     :ivar guard: asked when nothing is left to be done but to send it
@@ -104,7 +104,7 @@ class Session:
         self._close()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """A resource.
+        """Get a resource.
 
         :param path: on this BMC, perhaps with a query
         :raises BmcError: no answer, or none that is a resource
@@ -115,14 +115,14 @@ class Session:
         return resource
 
     def body(self, path: str) -> bytes:
-        """A resource as it was sent, for resource().
+        """Return a resource as it was sent, for resource().
 
         :raises BmcError: no answer
         """
         return self._got(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
-        """The resource in a body.
+        """Return the resource in a body.
 
         :raises BmcError: it is none
         """
@@ -134,14 +134,14 @@ class Session:
             )
         return data
 
-    def _got(self, path: str) -> Answer:
-        """The answer with a resource, wherever on this BMC it is."""
+    def _got(self, path: str) -> BmcAnswer:
+        """Return the answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
             if answer.status == 200:
                 return answer
             if answer.status not in (301, 302, 307, 308):
-                raise refused(self.bmc, f"GET {path}", answer.status, message_id(answer.data))
+                raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
@@ -149,9 +149,9 @@ class Session:
         """Of a resource when it was read last; empty where it has none."""
         return self._etags.get(path, "")
 
-    def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again
-        where the BMC says that it did not begin.
+    def send(self, method: str, path: str, write: Write) -> BmcAnswer:
+        """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
+        again where the BMC says that it did not begin.
 
         :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not
             taken
@@ -160,7 +160,7 @@ class Session:
         return self._answer(method, path, write)
 
     def _elsewhere(self, path: str, location: str) -> str:
-        """Where a redirection leads; never to somebody else, who would get the password."""
+        """Return the target of a redirection; never another host, which would get the password."""
         try:
             parts = urlsplit(location)
             port = parts.port or 443
@@ -178,9 +178,9 @@ class Session:
             )
         return target
 
-    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when
-        the connection broke."""
+    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
+        """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
+        when the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
@@ -206,7 +206,7 @@ class Session:
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> Answer:
+    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
         with self._failures(f"{method} {path}"):
             connection = self._connection or self._connect()
             secure = typing.cast(Socket, connection.sock)
@@ -219,7 +219,7 @@ class Session:
             read = self._read(f"{method} {path}", response)
         if response.will_close:
             self._close()
-        return Answer(response.status, response.headers, read)
+        return BmcAnswer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
         parts: list[bytes] = []
@@ -305,12 +305,13 @@ class Session:
             self._connection = None
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """An error of this BMC."""
+        """Return an error of this BMC."""
         return self.bmc.error(cause, what, remedy)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> typing.Iterator[None]:
-        """What the socket, TLS and HTTP raise, as errors with a cause. After each the connection is of no more use."""
+        """Convert errors of the socket, TLS and HTTP to errors with a cause. After each, the connection can't be used
+        again."""
         try:
             yield
         except BmcError:

@@ -43,7 +43,7 @@ class Trust:
 
 
 def left(end: float) -> float:
-    """Seconds until then.
+    """Return the seconds until then.
 
     :raises TimeoutError: none
     """

@@ -11,10 +11,10 @@ import typing
 from ..._model.errors import ParseError
 from ..._model.guard import Guard
 from ..._model.identity import Claims, Identity
-from ..._parse.redfish.resources import System, job_of, message_id, said
-from ..._parse.redfish.resources import system as parse
+from ..._parse.redfish.resources import System, job_of, parse_message_id, said
+from ..._parse.redfish.resources import parse_system as parse
 from .failures import not_written
-from .session import Answer, Session, Write
+from .session import BmcAnswer, Session, Write
 
 _TAKEN = (200, 201, 202, 204)
 
@@ -61,11 +61,11 @@ class Writer:
 
     def _send(
         self, method: str, path: str, body: typing.Mapping[str, typing.Any], headers: typing.Mapping[str, str]
-    ) -> Answer:
+    ) -> BmcAnswer:
         answer = self._session.send(method, path, Write(json.dumps(body).encode(), headers, self._prove, self._guard))
         if answer.status not in _TAKEN:
             raise not_written(
-                self._session.bmc, f"{method} {path}", answer.status, message_id(answer.data), said(answer.data)
+                self._session.bmc, f"{method} {path}", answer.status, parse_message_id(answer.data), said(answer.data)
             )
         return answer
 

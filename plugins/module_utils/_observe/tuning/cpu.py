@@ -10,8 +10,8 @@ import typing
 
 from ..._model.text import ranges
 from ..._parse.node import tuning as parse
-from ..._parse.node.sysfs import number
-from ..sysfs import Reader
+from ..._parse.node.sysfs import parse_number
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _CPUS = "devices/system/cpu"
@@ -22,13 +22,13 @@ _NOT_HELD = 2_000_000_000
 _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MULTILINE)
 
 
-def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
+def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
     """:param devices: /dev of the node"""
-    rows.file("cpu_model", proc, "cpuinfo", _model)
-    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.cpu_list(text)))
+    rows.file("cpu_model", proc, "cpuinfo", _read_model)
+    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.parse_cpu_list(text)))
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
     for name in ("isolated", "nohz_full"):
-        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.cpu_list(text)) or "none")
+        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.parse_cpu_list(text)) or "none")
     rows.file(
         "turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)]
     )
@@ -36,7 +36,7 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
     _of_numa_nodes(rows, sysfs)
     held = _held(rows, devices)
-    online = sysfs.value(f"{_CPUS}/online", parse.cpu_list)
+    online = sysfs.value(f"{_CPUS}/online", parse.parse_cpu_list)
     if online is None:
         rows.unread(
             f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}",
@@ -52,7 +52,7 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
         _idle(rows, sysfs, folder, cpu, held)
 
 
-def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
+def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
     """A kernel without NUMA shows no node."""
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
@@ -62,12 +62,12 @@ def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
                 "numa_cpus",
                 sysfs,
                 f"{_NODES}/{name}/cpulist",
-                lambda text: ranges(parse.cpu_list(text)) or "none",
+                lambda text: ranges(parse.parse_cpu_list(text)) or "none",
                 f"node {node.group(1)}",
             )
 
 
-def _held(rows: Rows, devices: Reader) -> int:
+def _held(rows: Rows, devices: SysfsReader) -> int:
     """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
     already."""
     before = len(devices.errors)
@@ -83,13 +83,13 @@ def _held(rows: Rows, devices: Reader) -> int:
     return _NOT_HELD
 
 
-def _idle(rows: Rows, sysfs: Reader, folder: str, cpu: int, held: int) -> None:
+def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
     """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
     (drivers/cpuidle/governor.c)."""
     before, deepest = len(sysfs.errors), None
     for state in sysfs.names(f"{folder}/cpuidle"):
-        off = sysfs.value(f"{folder}/cpuidle/{state}/disable", number)
-        latency = sysfs.value(f"{folder}/cpuidle/{state}/latency", number)
+        off = sysfs.value(f"{folder}/cpuidle/{state}/disable", parse_number)
+        latency = sysfs.value(f"{folder}/cpuidle/{state}/latency", parse_number)
         if off == 0 and latency is not None and latency <= held:
             deepest = max(latency, deepest or 0)
     if len(sysfs.errors) > before:
@@ -100,6 +100,6 @@ def _idle(rows: Rows, sysfs: Reader, folder: str, cpu: int, held: int) -> None:
         rows.add("idle_latency", deepest, cpu)
 
 
-def _model(text: str) -> typing.Optional[str]:
+def _read_model(text: str) -> typing.Optional[str]:
     match = _MODEL.search(text)
     return match.group(1) if match else None

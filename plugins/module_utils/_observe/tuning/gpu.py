@@ -12,7 +12,7 @@ import typing
 from ..._model.errors import ParseError
 from ..._parse.node import kernel_config, nvidia_smi
 from .. import command
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _LIMIT_SECONDS = 60.0
@@ -40,7 +40,7 @@ _PROGRAMS = (
 )
 
 
-def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) -> None:
+def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
     """:param host: folder in which the files of the node are
     :param addresses: of the GPUs on PCI; without any nothing is asked
     """
@@ -48,7 +48,7 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
     if not addresses:
         rows.absent(*of_tool)
         return
-    program = _program(host)
+    program = _find_program(host)
     if program is None:
         rows.unread(
             "nvidia-smi is not on the node, nor in the root of a driver container",
@@ -66,7 +66,7 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
         rows.unread(finished.failure, *of_tool)
         return
     try:
-        found = nvidia_smi.gpus(finished.stdout, asked)
+        found = nvidia_smi.parse_gpus(finished.stdout, asked)
     except ParseError as error:
         rows.unread(str(error), *of_tool)
         return
@@ -79,12 +79,12 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
             if field in gpu:
                 rows.add(row, gpu[field], address)
         if reasons in gpu:
-            rows.parsed("gpu_slowed", nvidia_smi.slowed, gpu[reasons], address)
+            rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
 
 
-def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: bool) -> None:
-    """What HCAs reach the GPUs' memory by, as the kernel was built: ``on``, ``off``, or ``peermem``, a module that does
-    without.
+def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
+    """Read the mechanism by which HCAs reach the GPUs' memory, as the kernel was built: ``on``, ``off``, or
+    ``peermem``, a module that does without.
 
     :param proc: has the configuration where the kernel keeps it; else the files of the node have it
     """
@@ -118,8 +118,8 @@ def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: 
     )
 
 
-def _program(host: str) -> typing.Optional[list[str]]:
-    """How to run it; None where it is nowhere."""
+def _find_program(host: str) -> typing.Optional[list[str]]:
+    """Return the command that runs the program; None where it is not installed."""
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:
         return [own]

@@ -12,7 +12,7 @@ import typing
 from ..._model.errors import ParseError
 from ..._parse.node import kernel_log
 from ..._parse.node import tuning as parse
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _SYSCTLS = {
@@ -38,14 +38,14 @@ _HUGE = re.compile(r"\Ahugepages-([0-9]{1,12})kB\Z")
 _RECORD, _MOST_RECORDS = 8192, 100_000
 
 
-def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader, host: Reader) -> None:
+def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader, host: SysfsReader) -> None:
     """:param proc: of the node; its network sysctls are those of this process's network namespace
     :param devices: /dev of the node
     :param host: the node's files
     """
     for row, name in _SYSCTLS.items():
         rows.file(row, proc, f"sys/{name}", parse.at_least_zero)
-    rows.file("swap_kib", proc, "swaps", parse.swap_kib)
+    rows.file("swap_kib", proc, "swaps", parse.parse_swap_kib)
     rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.chosen)
     rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.chosen)
     _hugepages(rows, sysfs)
@@ -58,7 +58,7 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader, host: Reader)
     _faults(rows, devices)
 
 
-def _hugepages(rows: Rows, sysfs: Reader) -> None:
+def _hugepages(rows: Rows, sysfs: SysfsReader) -> None:
     before = len(sysfs.errors)
     rows.absent("hugepages")
     for name in sysfs.names("kernel/mm/hugepages"):
@@ -75,8 +75,9 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
         rows.unread(sysfs.errors[before], "hugepages")
 
 
-def _processes(rows: Rows, proc: Reader) -> None:
-    """What runs on the node itself, by the names that the kernel keeps. A process that ends meanwhile is none.
+def _processes(rows: Rows, proc: SysfsReader) -> None:
+    """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
+    count.
 
     Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
     tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions
@@ -97,8 +98,8 @@ def _processes(rows: Rows, proc: Reader) -> None:
         rows.add("irqbalance", "runs" if balances else "absent")
 
 
-def _text(proc: Reader, pid: str, name: str) -> str:
-    """A file of a process, without the reader's errors: thousands come and go while they are read."""
+def _text(proc: SysfsReader, pid: str, name: str) -> str:
+    """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
             return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")
@@ -113,7 +114,7 @@ def _profile(text: str) -> str:
     return text.strip() or "none"
 
 
-def _faults(rows: Rows, devices: Reader) -> None:
+def _faults(rows: Rows, devices: SysfsReader) -> None:
     path = os.path.join(devices.folder, "kmsg")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -125,7 +126,7 @@ def _faults(rows: Rows, devices: Reader) -> None:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return
     try:
-        found = kernel_log.faults(_records(handle))
+        found = kernel_log.parse_faults(_records(handle))
     except OSError as error:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._parse.node import tuning as parse
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _STATES = {"cpu_manager": "var/lib/kubelet/cpu_manager_state", "memory_manager": "var/lib/kubelet/memory_manager_state"}
@@ -18,7 +18,7 @@ _CONFIGURATIONS = ("etc/kubernetes/kubelet.conf", "var/lib/kubelet/config.yaml")
 _SETTINGS = {"topologyManagerPolicy": ("topology_manager", "none"), "reservedSystemCPUs": ("reserved_cpus", "none")}
 
 
-def read(rows: Rows, host: Reader) -> None:
+def read(rows: Rows, host: SysfsReader) -> None:
     for row, name in _STATES.items():
         rows.file(row, host, name, parse.manager_policy)
     of_settings = [row for row, _default in _SETTINGS.values()]
@@ -28,7 +28,7 @@ def read(rows: Rows, host: Reader) -> None:
         # kubeadm has a kubeconfig of the first name
         if b"current-context" in (host.raw(name) or b""):
             continue
-        found = host.value(name, parse.kubelet_settings)
+        found = host.value(name, parse.parse_kubelet_settings)
         if len(host.errors) > before:
             rows.unread(host.errors[-1], *of_settings)
             return

@@ -13,9 +13,9 @@ from ..._model.operand import operand
 from ..._model.text import ranges
 from ..._parse.node import dcb
 from ..._parse.node import tuning as parse
-from ..._parse.node.sysfs import number
+from ..._parse.node.sysfs import parse_number
 from .. import command
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows, reader_of
 
 _LIMIT_SECONDS = 10.0
@@ -25,7 +25,11 @@ _PRIORITIES = range(8)
 
 
 def read(
-    rows: Rows, readers: typing.Sequence[Reader], proc: Reader, configfs: Reader, hcas: typing.Iterable[Hca]
+    rows: Rows,
+    readers: typing.Sequence[SysfsReader],
+    proc: SysfsReader,
+    configfs: SysfsReader,
+    hcas: typing.Iterable[Hca],
 ) -> None:
     """:param configfs: /sys/kernel/config of the node
     :param hcas: all functions; VFs have what their PF has
@@ -57,18 +61,19 @@ def read(
                 )
 
 
-def _arp(rows: Rows, proc: Reader, netdev: str, hca: str) -> None:
-    """What holds is the greater one of all interfaces' and its own (Documentation/networking/ip-sysctl.rst)."""
+def _arp(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
+    """Read the ARP settings. The greater one of all interfaces' and its own is in force
+    (Documentation/networking/ip-sysctl.rst)."""
     for row in _ARP:
         before = len(proc.errors)
-        values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", number) for name in ("all", netdev)]
+        values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", parse_number) for name in ("all", netdev)]
         if len(proc.errors) > before:
             rows.unread(proc.errors[-1], row)
         elif all(value is not None for value in values):
             rows.add(row, max(value for value in values if value is not None), hca)
 
 
-def _roce(rows: Rows, sysfs: Reader, netdev: str, hca: str) -> None:
+def _roce(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
     """Trust, PFC and ECN of an interface: ``dcb`` asks any driver, files of sysfs are of NVIDIA's packages alone."""
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
@@ -108,7 +113,7 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
         rows.unread(applications.failure, *of_tool[1:])
         return
     try:
-        by_dscp = dcb.priorities(applications.stdout)
+        by_dscp = dcb.parse_priorities(applications.stdout)
     except RdmaError as error:
         rows.unread(str(error), *of_tool[1:])
         return
@@ -117,8 +122,8 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     rows.add("roce_dscp", " ".join(f"{dscp}:{priority}" for dscp, priority in sorted(by_dscp.items())) or "none", hca)
 
 
-def _device(rows: Rows, sysfs: Reader, configfs: Reader, device: str, port: int, hca: str) -> None:
-    """What the driver puts into packets of programs that say nothing themselves."""
+def _device(rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str) -> None:
+    """Read the values that the driver puts into packets of programs that set none themselves."""
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca
     )

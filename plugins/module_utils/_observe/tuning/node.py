@@ -10,13 +10,13 @@ import typing
 
 from ..._model.hca import NodeHcas
 from ..._model.tuning import NodeTuning
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from . import cpu, gpu, kernel, kubelet, network, pci
 from .rows import Rows, reader_of
 
 
 def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", proc: str = "/proc") -> NodeTuning:
-    """All rows of one node.
+    """Read all rows of one node.
 
     :param roots: of sysfs, usually just /sys; what is no device comes from the first one that has it
     :param hcas: what the same roots show of HCAs
@@ -24,25 +24,25 @@ def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", pr
     :param proc: procfs that shows the node's processes and its network namespace
     """
     rows = Rows()
-    readers = [Reader(root) for root in roots]
+    readers = [SysfsReader(root) for root in roots]
     system, processes, files, devices = (
         reader_of(readers, "kernel/mm"),
-        Reader(proc),
-        Reader(host),
-        Reader(os.path.join(host, "dev")),
+        SysfsReader(proc),
+        SysfsReader(host),
+        SysfsReader(os.path.join(host, "dev")),
     )
     machine = reader_of(readers, "devices/system/cpu")
     cpu.read(rows, machine, processes, devices)
     kernel.read(rows, system, processes, devices, files)
-    cards = pci.gpus(rows, readers)
+    cards = pci.list_gpus(rows, readers)
     pci.read(
         rows,
-        pci.Host(machine, processes, bool(cards) and pci.has_data_direct(readers)),
-        pci.functions(readers, hcas.hcas),
+        pci.PciHost(machine, processes, bool(cards) and pci.has_data_direct(readers)),
+        pci.list_functions(readers, hcas.hcas),
         cards,
     )
     gpu.read(rows, reader_of(readers, "module/nvidia"), host, [card.address for card in cards])
     gpu.read_p2pdma(rows, reader_of(readers, "module"), processes, files, bool(cards))
     kubelet.read(rows, files)
-    network.read(rows, readers, processes, Reader(os.path.join(host, "sys/kernel/config")), hcas.hcas)
+    network.read(rows, readers, processes, SysfsReader(os.path.join(host, "sys/kernel/config")), hcas.hcas)
     return rows.result()

@@ -11,8 +11,8 @@ import typing
 from ..._model.hca import Hca
 from ..._parse.node import pci_config, pci_path
 from ..._parse.node import sysfs as parse
-from ..._parse.node.tuning import cpu_list, word
-from ..sysfs import Reader
+from ..._parse.node.tuning import parse_cpu_list, word
+from ..sysfs import SysfsReader
 from .rows import Rows, reader_of
 
 _DEVICES = "bus/pci/devices"
@@ -31,7 +31,7 @@ class Function(typing.NamedTuple):
 
     name: str
     address: str
-    sysfs: Reader
+    sysfs: SysfsReader
 
     @property
     def folder(self) -> str:
@@ -42,51 +42,51 @@ class Function(typing.NamedTuple):
         return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
 
 
-class Host(typing.NamedTuple):
-    """What is around the functions.
+class PciHost(typing.NamedTuple):
+    """The host around the functions.
 
     :ivar sysfs: that has its CPUs
     :ivar data_direct: an HCA reaches GPUs by a function of its own
     """
 
-    sysfs: Reader
-    proc: Reader
+    sysfs: SysfsReader
+    proc: SysfsReader
     data_direct: bool = False
 
 
-def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
-    """Whether any HCA has it."""
+def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
+    """Return whether any HCA has it."""
     return any(
-        reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) == _MELLANOX
-        and reader.value(f"{_DEVICES}/{address}/device", parse.hexadecimal) == _DATA_DIRECT
+        reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) == _MELLANOX
+        and reader.value(f"{_DEVICES}/{address}/device", parse.parse_hexadecimal) == _DATA_DIRECT
         for reader in readers
         for address in reader.names(_DEVICES)
     )
 
 
-def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> list[Function]:
+def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
     """Physical functions with an RDMA device."""
     with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
     return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
 
 
-def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> list[Function]:
+def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
     """NVIDIA's GPUs, and rows of what they are."""
     found = []
     rows.absent("gpu_model")
     for reader in readers:
         before = len(reader.errors)
         for address in reader.names(_DEVICES):
-            if reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) != _NVIDIA:
+            if reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) != _NVIDIA:
                 continue
-            kind = reader.value(f"{_DEVICES}/{address}/class", parse.hexadecimal)
+            kind = reader.value(f"{_DEVICES}/{address}/class", parse.parse_hexadecimal)
             if kind is not None and kind >> 8 in _DISPLAYS:
                 found.append(Function(address, address, reader))
                 rows.file(
                     "gpu_model",
                     reader,
                     f"{_DEVICES}/{address}/device",
-                    lambda text: f"10de:{parse.hexadecimal(text):04x}",
+                    lambda text: f"10de:{parse.parse_hexadecimal(text):04x}",
                     address,
                 )
         if len(reader.errors) > before:
@@ -98,7 +98,7 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> list[Function]:
     return found
 
 
-def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
+def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
     rows.absent(
         "pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated"
     )
@@ -109,7 +109,11 @@ def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.
     isolated = _isolated(rows, host.sysfs)
     for hca in hcas:
         rows.file(
-            "hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name
+            "hca_model",
+            hca.sysfs,
+            f"{hca.folder}/device",
+            lambda text: f"{parse.parse_hexadecimal(text):04x}",
+            hca.name,
         )
         rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
         rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
@@ -126,14 +130,14 @@ def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.
 
 
 def _numa(text: str) -> str:
-    node = parse.numa_node(text)
+    node = parse.parse_numa_node(text)
     return "none" if node is None else str(node)
 
 
-def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) -> None:
+def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
     """``yes`` where the BIOS says of which NUMA node a function is; of a machine with one node it need not."""
     before = len(sysfs.errors)
-    nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", cpu_list)
+    nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", parse_cpu_list)
     if len(sysfs.errors) > before:
         rows.unread(sysfs.errors[-1], "numa_told")
     for function in functions if len(nodes or ()) > 1 else ():
@@ -141,23 +145,23 @@ def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) 
             "numa_told",
             function.sysfs,
             f"{function.folder}/numa_node",
-            lambda text: "no" if parse.numa_node(text) is None else "yes",
+            lambda text: "no" if parse.parse_numa_node(text) is None else "yes",
             function.name,
         )
 
 
-def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[frozenset[int]]:
+def _isolated(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
     """CPUs that the kernel keeps free for jobs; None where that is not known."""
     before = len(sysfs.errors)
-    found = [sysfs.value(f"{_CPUS}/{name}", cpu_list) for name in ("isolated", "nohz_full")]
+    found = [sysfs.value(f"{_CPUS}/{name}", parse_cpu_list) for name in ("isolated", "nohz_full")]
     if len(sysfs.errors) > before:
         rows.unread(sysfs.errors[-1], "irq_isolated")
         return None
     return frozenset().union(*(cpus or () for cpus in found))
 
 
-def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
-    """Its configuration space, or None with the reason at the rows."""
+def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
+    """Return its configuration space, or None with the reason at the rows."""
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
     if space is None or len(space) <= least:
@@ -173,10 +177,10 @@ def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing
 
 def _requests(rows: Rows, hca: Function) -> None:
     of_requests = ("max_read_request", "relaxed_ordering", "max_payload")
-    space = _space(rows, hca, 64, *of_requests)
+    space = _read_space(rows, hca, 64, *of_requests)
     if space is None:
         return
-    asks, sends = pci_config.requests(space), pci_config.payload(space)
+    asks, sends = pci_config.parse_requests(space), pci_config.parse_payload(space)
     if asks is None or sends is None:
         rows.unread(f"{hca.address}/config has no PCI Express capability that can be read", *of_requests)
         return
@@ -186,23 +190,23 @@ def _requests(rows: Rows, hca: Function) -> None:
 
 
 def _ordering(rows: Rows, row: str, function: Function) -> None:
-    space = _space(rows, function, 64, row)
-    asks = None if space is None else pci_config.requests(space)
+    space = _read_space(rows, function, 64, row)
+    asks = None if space is None else pci_config.parse_requests(space)
     if asks is not None:
         rows.add(row, "on" if asks.relaxed_ordering else "off", function.name)
     elif space is not None:
         rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
 
 
-def _interrupts(rows: Rows, proc: Reader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
+def _interrupts(rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
     """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
     kept free for jobs."""
     before = len(hca.sysfs.errors) + len(proc.errors)
-    local = hca.sysfs.value(f"{hca.folder}/local_cpulist", cpu_list)
+    local = hca.sysfs.value(f"{hca.folder}/local_cpulist", parse_cpu_list)
     served: set[int] = set()
     for interrupt in hca.sysfs.names(f"{hca.folder}/msi_irqs"):
         for name in ("effective_affinity_list", "smp_affinity_list"):
-            cpus = proc.value(f"irq/{interrupt}/{name}", cpu_list)
+            cpus = proc.value(f"irq/{interrupt}/{name}", parse_cpu_list)
             if cpus:
                 served |= cpus
                 break
@@ -219,7 +223,7 @@ def _width(rows: Rows, card: Function) -> None:
     """Lanes only: a GPU that idles slows its link down, and that is no fault."""
     before = len(card.sysfs.errors)
     current, most, slot = (
-        card.sysfs.value(f"{card.folder}/{name}", parse.pcie_width)
+        card.sysfs.value(f"{card.folder}/{name}", parse.parse_pcie_width)
         for name in ("current_link_width", "max_link_width", "../max_link_width")
     )
     if len(card.sysfs.errors) > before:
@@ -230,17 +234,17 @@ def _width(rows: Rows, card: Function) -> None:
 
 
 def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go
-    straight.
+    """Read the distance to the nearest HCA, and the bridges on that path that send packets up to the host though they
+    could go straight.
 
     :param exempt: packets take another way, for which the bridges are set up in a manner of its own
     """
     if not hcas:
         return
-    node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.number), card.path
+    node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.parse_number), card.path
     ways: list[tuple[int, int]] = []
     for hca in hcas:
-        same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.number)
+        same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.parse_number)
         ways.append((pci_path.DISTANCES.index(pci_path.distance(mine, hca.path, same)), len(ways)))
     near, number = min(ways)
     rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
@@ -248,7 +252,7 @@ def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt
         if exempt:
             rows.add("acs", "exempt", address)
             continue
-        space = _space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
+        space = _read_space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
         if space is not None:
             redirects = pci_config.acs_redirects(space)
             if redirects is None:

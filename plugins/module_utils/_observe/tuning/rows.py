@@ -9,8 +9,8 @@ import typing
 
 from ..._model.errors import ParseError
 from ..._model.text import ranges
-from ..._model.tuning import NodeTuning, Reading
-from ..sysfs import Reader, natural
+from ..._model.tuning import NodeTuning, RowReading
+from ..sysfs import SysfsReader, natural
 
 #: CPUs by number, all else by name
 Where = typing.Union[int, str, None]
@@ -35,7 +35,7 @@ class Rows:
         for row in rows:
             self._unread.setdefault(row, []).append(why)
 
-    def file(self, row: str, reader: Reader, name: str, parser: Parser, where: Where = None) -> None:
+    def file(self, row: str, reader: SysfsReader, name: str, parser: Parser, where: Where = None) -> None:
         """A row out of one file: its value, or why it can't be read, or absent."""
         before = len(reader.errors)
         value = reader.value(name, parser)
@@ -55,7 +55,7 @@ class Rows:
 
     def result(self) -> NodeTuning:
         rows = {
-            row: tuple(Reading(value, _condensed(where)) for value, where in sorted(values.items()))
+            row: tuple(RowReading(value, _condensed(where)) for value, where in sorted(values.items()))
             for row, values in self._found.items()
         }
         return NodeTuning(
@@ -73,6 +73,6 @@ def _condensed(where: typing.Sequence[Where]) -> tuple[str, ...]:
     return (*([ranges(cpus)] if cpus else []), *names)
 
 
-def reader_of(readers: typing.Sequence[Reader], name: str) -> Reader:
-    """The first of several sysfs that has a file or folder; else the first."""
+def reader_of(readers: typing.Sequence[SysfsReader], name: str) -> SysfsReader:
+    """Return the first of several sysfs that has a file or folder; else the first."""
     return next((reader for reader in readers if os.path.lexists(os.path.join(reader.folder, name))), readers[0])

@@ -42,7 +42,7 @@ _PORT = {f"{port:03d}": port for port in range(256)}
 
 
 def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
-    """The tables in the order of the text.
+    """Parse the tables in the order of the text.
 
     :param stderr: what the tool said there: of which blocks a switch gave no answer
     :raises ParseError: no table; a line of another form; a table without an end, as where the output was cut off; a
@@ -108,7 +108,7 @@ def _table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
 
 
 def _entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """The table, and how many lines it has."""
+    """Return the table, and how many lines it has."""
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")
     words = (

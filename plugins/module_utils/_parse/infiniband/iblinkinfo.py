@@ -27,7 +27,7 @@ _MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """The ports whose link is narrower or slower than both of its ends support. A line of another form is kept as
+    """Parse the ports whose link is narrower or slower than both of its ends support. A line of another form is kept as
     unread: it costs one port, not the fabric.
 
     :raises ParseError: no line at all, none that could be read, a line of something else, or a last line without an end

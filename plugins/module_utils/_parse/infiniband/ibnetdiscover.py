@@ -62,7 +62,7 @@ def _no_garbage_collection() -> typing.Iterator[None]:
 
 @_no_garbage_collection()
 def parse(text: str) -> Topology:
-    """The nodes, and each link once, in the order of the text.
+    """Parse the nodes, and each link once, in the order of the text.
 
     :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that
         is not described; a node without a link

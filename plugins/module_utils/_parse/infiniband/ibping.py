@@ -34,7 +34,7 @@ class Counts(typing.NamedTuple):
 
 
 def parse(text: str) -> Counts:
-    """The statistics at the end of a run.
+    """Parse the statistics at the end of a run.
 
     :raises ParseError: none, as when it was killed; more than one; nothing transmitted; more received than transmitted
     """
@@ -52,6 +52,6 @@ def parse(text: str) -> Counts:
     return Counts(int(headers[0]), transmitted, received)
 
 
-def resent(stderr: str) -> int:
-    """How often a packet was sent again, from what ``ibping -e`` says on stderr. Any text has an answer."""
+def count_resent(stderr: str) -> int:
+    """Count the packets that were sent again, from the stderr of ``ibping -e``. Any text is accepted."""
     return len(_RESENT.findall(stderr))

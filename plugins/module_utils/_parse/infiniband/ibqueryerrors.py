@@ -34,7 +34,7 @@ _NO_COUNTER = "classportinfo"
 
 
 def parse(text: str, stderr: str = "") -> ErrorReport:
-    """The counters that are not 0; ``port ALL``, the sum over a switch, is left out.
+    """Parse the counters that are not 0; ``port ALL``, the sum over a switch, is left out.
 
     :param stderr: where the tool names the ports that did not answer
     :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the
@@ -46,7 +46,7 @@ def parse(text: str, stderr: str = "") -> ErrorReport:
     # not splitlines(): a node description in a heading may hold what Unicode takes for the end of a line
     for count, line in enumerate(text.split("\n"), 1):
         if line.startswith("   GUID 0x"):
-            found = _port(line, count)
+            found = _parse_port(line, count)
             ports += [found] if found else []
         elif line.startswith("##"):
             summary, missed = _CHECKED.match(line), _FAILURES.match(line)
@@ -62,7 +62,7 @@ def parse(text: str, stderr: str = "") -> ErrorReport:
     return ErrorReport(tuple(ports), checked, max(failures - (len(unread) - len(lost)), len(lost)), lost)
 
 
-def _port(line: str, count: int) -> typing.Optional[PortErrors]:
+def _parse_port(line: str, count: int) -> typing.Optional[PortErrors]:
     match = _PORT.match(line)
     counters = _COUNTER.findall(match.group(3)) if match else []
     if not match or "".join(_COUNTER.sub("", match.group(3))).strip():

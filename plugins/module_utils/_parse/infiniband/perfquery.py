@@ -40,8 +40,8 @@ _MOST_CHARACTERS = 200
 
 
 def parse(text: str) -> tuple[PortCounters, ...]:
-    """The ports, each once: with the wider counters where both kinds were printed. Lines of something else, as warnings
-    are, may stand between the ports.
+    """Parse the ports, each once: with the wider counters where both kinds were printed. Lines of something else, as
+    warnings are, may stand between the ports.
 
     :raises ParseError: a port that is not whole, or that is said to be another one; a value that its counter can't have
     """
@@ -55,7 +55,7 @@ def parse(text: str) -> tuple[PortCounters, ...]:
         head = _HEAD.fullmatch(line)
         if head is None:
             raise ParseError(f"{_TOOL}, line {count + 1}", line, "the heading of a port")
-        port = _port(head, lines, count)
+        port = _parse_port(head, lines, count)
         before = found.get((port.lid, port.port))
         found[port.lid, port.port] = port if before is None else _merged(before, port)
     return tuple(found.values())
@@ -67,7 +67,7 @@ def _merged(one: PortCounters, other: PortCounters) -> PortCounters:
     return PortCounters(one.lid, one.port, {**one.counters, **later}, tuple(dict.fromkeys((*one.wide, *other.wide))))
 
 
-def _port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
+def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
     """:param at: index of the heading's line"""
     wide, lid, number = bool(head.group(1)), int(head.group(2)), int(head.group(3))
     fields: dict[str, int] = {}
@@ -103,7 +103,7 @@ def _port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> Port
     return PortCounters(lid, number, {name: fields[name] for name in names}, tuple(names) if wide else ())
 
 
-def answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
+def list_answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
     """Of several nodes, each behind a line that says which one was asked: its ports by its LID, and what the tool
     complained of or what is wrong with them.
 

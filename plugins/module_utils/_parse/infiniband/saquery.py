@@ -26,7 +26,7 @@ _FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
 def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
-    """All subnet managers that the subnet administration knows, the master among them.
+    """Parse all subnet managers that the subnet administration knows, the master among them.
 
     :raises ParseError: no record, or one without LID, GUID, ActCount, Priority or SMState. An administration that
         answers has at least its own record
@@ -34,7 +34,7 @@ def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
     blocks = text.split(_HEADER)[1:]
     if not blocks:
         raise ParseError("saquery SMIR", text.strip(), f"one or more blocks '{_HEADER}'")
-    return tuple(_record(block) for block in blocks)
+    return tuple(_parse_record(block) for block in blocks)
 
 
 def parse_manager_ports(text: str) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
     """
     begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
     lids = (
-        [_number(_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]]
+        [_number(_parse_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]]
         if 0 <= begin < end
         else []
     )
@@ -57,8 +57,8 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
 
 
 def parse_forwarding(text: str) -> dict[int, bytes]:
-    """The tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is not
-    there is UNTOLD.
+    """Parse the tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is
+    not there is UNTOLD.
 
     :raises ParseError: no record; one of another form, as where the output was cut off; a block that is there twice
     """
@@ -91,12 +91,12 @@ def parse_forwarding(text: str) -> dict[int, bytes]:
     }
 
 
-def _fields(block: str) -> dict[str, str]:
+def _parse_fields(block: str) -> dict[str, str]:
     return {match.group(1): match.group(2) for match in map(_FIELD.match, block.splitlines()) if match}
 
 
-def _record(block: str) -> SubnetManager:
-    fields = _fields(block)
+def _parse_record(block: str) -> SubnetManager:
+    fields = _parse_fields(block)
     state = _number(fields, "SMState")
     if state not in STATES:
         raise ParseError("saquery SMIR", f"SMState {state}", "a state from 0 to 3")

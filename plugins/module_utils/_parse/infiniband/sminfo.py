@@ -21,7 +21,7 @@ _LINE = re.compile(
 
 
 def parse(text: str) -> SubnetManager:
-    """The subnet manager that answered.
+    """Parse the subnet manager that answered.
 
     :raises ParseError: no such line, as when nobody answered (``sminfo: iberror: failed: query``), or a state out of
         the specification

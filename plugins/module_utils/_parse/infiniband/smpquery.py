@@ -16,7 +16,7 @@ _DESCRIPTION = re.compile(r"^Node Description:\.+(.*)$", re.MULTILINE)
 
 
 def parse_is_manager(text: str) -> bool:
-    """Whether the port of ``smpquery portinfo`` has the IsSM bit.
+    """Return whether the port of ``smpquery portinfo`` has the IsSM bit.
 
     :raises ParseError: no capability mask, as when nobody answered
     """
@@ -27,7 +27,7 @@ def parse_is_manager(text: str) -> bool:
 
 
 def parse_description(text: str) -> str:
-    """The node description of ``smpquery nodedesc``; dots at its begin can't be told from the tool's own.
+    """Parse the node description of ``smpquery nodedesc``; dots at its begin can't be told from the tool's own.
 
     :raises ParseError: there is none, as when nobody answered
     """

@@ -19,15 +19,15 @@ from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import (
-    Attachment,
-    Claim,
-    Container,
+    JobAttachment,
+    JobWorkload,
     NetworkRequest,
+    PodContainer,
     PodDevices,
     PodTemplate,
     Replaced,
     Variable,
-    Workload,
+    VolumeClaim,
 )
 from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
@@ -73,14 +73,14 @@ _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)
 
 
 def is_job(resource: Resource) -> bool:
-    """Whether pods are made of it."""
+    """Return whether pods are made of it."""
     if not isinstance(resource, dict):
         return False
     return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
 
 
-def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Workload:
-    """A job as its pods will be.
+def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
+    """Parse a job as its pods will be.
 
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
     :raises ResourceError: no job, a part of it has another form, or its runtime is not there
@@ -93,12 +93,12 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     kind = resource.get("kind") or ""
     if not isinstance(kind, str):
         raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
-    body, replaced = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
+    body, replaced = _add_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
     templates = tuple(_template(*found, namespace, replaced) for found in _templates(body, "", 1, itertools.count()))
     if not templates:
         raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
-    return Workload(kind, name, namespace, templates, queue, _lost(body, templates))
+    return JobWorkload(kind, name, namespace, templates, queue, _lost(body, templates))
 
 
 def namespace_of(resource: Resource) -> str:
@@ -115,7 +115,7 @@ def _namespace(resource: Resource) -> str:
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4
+    """Return why the operator will not give the pods each other's addresses. [kubeflow/trainer v1.9.4
     pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
@@ -153,7 +153,7 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
 def _templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """All pod templates below, each with its path and the number of pods that are made of it."""
+    """Yield all pod templates below, each with its path and the number of pods that are made of it."""
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
     if isinstance(node, dict):
@@ -173,13 +173,13 @@ def _templates(
 def _template(path: str, template: Resource, count: int, namespace: str, replaced: _Provenance) -> PodTemplate:
     where = path or "the pod"
     spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
-    volumes = _entries(spec, "volumes", where)
+    volumes = _parse_entries(spec, "volumes", where)
     return PodTemplate(
         path=path[: -len(".template")] if path.endswith(".template") else path,
         count=count,
-        containers=_containers(spec, "containers", path, replaced),
-        init_containers=_containers(spec, "initContainers", path, replaced),
-        networks=networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
+        containers=_parse_containers(spec, "containers", path, replaced),
+        init_containers=_parse_containers(spec, "initContainers", path, replaced),
+        networks=parse_networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
         host_network=bool(spec.get("hostNetwork", False)),
         volumes=tuple(str(item.get("name")) for item in volumes),
         memory_volumes={
@@ -198,17 +198,19 @@ def _template(path: str, template: Resource, count: int, namespace: str, replace
     )
 
 
-def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> tuple[Container, ...]:
+def _parse_containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> tuple[PodContainer, ...]:
     found = items_of(spec, key, path or "the pod")
-    return tuple(_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found))
+    return tuple(
+        _parse_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found)
+    )
 
 
-def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance) -> Container:
+def _parse_container(item: Resource, spec: Resource, path: str, replaced: _Provenance) -> PodContainer:
     path = path.lstrip(".")
     for key in ("name", "image"):
         if not item.get(key):
             raise ResourceError(f"{path}: {key} is missing")
-    variables = [_variable(entry, path) for entry in _entries(item, "env", path)]
+    variables = [_parse_variable(entry, path) for entry in _parse_entries(item, "env", path)]
     words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
     variables += [Variable(name, _literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)]
     for variable in variables:
@@ -216,9 +218,9 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
         if number > _MOST_NAMES:
             raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; {_MOST_NAMES} are the most")
     context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
-    limits = _amounts(item, "limits", path)
+    limits = _parse_amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
-    return Container(
+    return PodContainer(
         name=str(item.get("name", "")),
         path=path,
         environment=tuple(variables),
@@ -228,19 +230,19 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
             for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
             if entry.get(key)
         ),
-        requests={**limits, **_amounts(item, "requests", path)},
+        requests={**limits, **_parse_amounts(item, "requests", path)},
         limits=limits,
         capabilities=tuple(name.upper() for name in texts_of(mapping_at(context, "capabilities"), "add", path)),
         privileged=bool(context.get("privileged", False)),
         user=None if user is None else number_of(user, f"{path}: runAsUser"),
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
-        mounts={_path(mount, path): str(mount.get("name", "")) for mount in _entries(item, "volumeMounts", path)},
+        mounts={_path(mount, path): str(mount.get("name", "")) for mount in _parse_entries(item, "volumeMounts", path)},
         replaced=replaced.get(id(item)),
         device_claims=read_taken_claims(item, path),
     )
 
 
-def _entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
+def _parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
     """:raises ResourceError: no list of mappings, or one that is longer than any that somebody needs"""
     found = items_of(parent, key, what)
     if len(found) > _MOST_ENTRIES:
@@ -254,7 +256,7 @@ def _path(mount: Resource, path: str) -> str:
     return str(mount["mountPath"]).rstrip("/")
 
 
-def _variable(entry: Resource, path: str) -> Variable:
+def _parse_variable(entry: Resource, path: str) -> Variable:
     if not entry.get("name"):
         raise ResourceError(f"{path}.env: a variable has no name")
     value = None if entry.get("valueFrom") else str(entry.get("value") if entry.get("value") is not None else "")
@@ -262,20 +264,20 @@ def _variable(entry: Resource, path: str) -> Variable:
 
 
 def _literal(text: str) -> typing.Optional[str]:
-    """The value of an assignment in a command; None where only the shell knows it."""
+    """Return the value of an assignment in a command; None where only the shell knows it."""
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
-def _amounts(item: Resource, key: str, path: str) -> dict[str, str]:
+def _parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
     found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
     for name, value in found.items():
         quantity(value, f"{path}.resources.{key}[{name}]")
     return found
 
 
-def networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
-    """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas
-    between.
+def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
+    """Return the annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with
+    commas between.
 
     :raises ResourceError: another form, which multus refuses, or more networks than any pod has
     """
@@ -314,7 +316,7 @@ def _short(part: str, where: str) -> Resource:
 # TrainJob
 
 
-def runtime_of(job: Resource) -> tuple[str, str, str]:
+def find_runtime(job: Resource) -> tuple[str, str, str]:
     """Kind, namespace (empty for a cluster's) and name of the runtime that a TrainJob refers to.
 
     :raises ResourceError: it names none
@@ -328,20 +330,20 @@ def runtime_of(job: Resource) -> tuple[str, str, str]:
     return kind, _namespace(job) if kind == "TrainingRuntime" else "", name
 
 
-def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
-    """The runtime's template with what the TrainJob and its patches change, and which resources they replaced.
+def _add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
+    """Return the runtime's template with what the TrainJob and its patches change, and which resources they replaced.
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
     """
-    kind, namespace, name = runtime_of(job)
+    kind, namespace, name = find_runtime(job)
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
     found = [item for item in of_kind if not namespace or namespace_of(item) == namespace]
     if not found:
         raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
     spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
-    jobs = _entries(mapping_at(spec, "template", "spec"), "replicatedJobs", f"{kind} {name}")
+    jobs = _parse_entries(mapping_at(spec, "template", "spec"), "replicatedJobs", f"{kind} {name}")
     replaced: _Provenance = {}
-    patches = _patches(job)
+    patches = _list_patches(job)
     for item in jobs:
         if not item.get("name"):
             raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
@@ -355,7 +357,10 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[R
             for container in items_of(mapping_at(pod, "spec"), "containers", name):
                 if container.get("name") == _TRAINER:
                     if trainer.get("resourcesPerNode"):
-                        before = {**_amounts(container, "requests", name), **_amounts(container, "limits", name)}
+                        before = {
+                            **_parse_amounts(container, "requests", name),
+                            **_parse_amounts(container, "limits", name),
+                        }
                         replaced[id(container)] = Replaced(
                             before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}"
                         )
@@ -377,7 +382,7 @@ def _overwrite(container: dict[str, typing.Any], trainer: Resource, what: str) -
     _join(container, trainer, "env", what)
 
 
-def _patches(job: Resource) -> dict[str, list[Resource]]:
+def _list_patches(job: Resource) -> dict[str, list[Resource]]:
     """Patches of the pod templates of the runtime's jobs, by the names of these; runtimePatches since v2.2,
     podTemplateOverrides before.
 
@@ -386,12 +391,13 @@ def _patches(job: Resource) -> dict[str, list[Resource]]:
     what = title_of(job)
     found = [
         (item.get("name"), mapping_at(item, "template", "spec", "template"))
-        for patch in _entries(mapping_at(job, "spec"), "runtimePatches", what)
-        for item in _entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
+        for patch in _parse_entries(mapping_at(job, "spec"), "runtimePatches", what)
+        for item in _parse_entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
     ]
-    for override in _entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
+    for override in _parse_entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
         found += [
-            (name, override) for name in {str(target.get("name")) for target in _entries(override, "targetJobs", what)}
+            (name, override)
+            for name in {str(target.get("name")) for target in _parse_entries(override, "targetJobs", what)}
         ]
     if len(found) > _MOST_ENTRIES:
         raise ResourceError(f"{what}: it patches {len(found)} pod templates; {_MOST_ENTRIES} are the most")
@@ -408,8 +414,8 @@ def _patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
     _join(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
-    for container in _entries(spec, "containers", what):
-        for wanted in _entries(changed, "containers", what):
+    for container in _parse_entries(spec, "containers", what):
+        for wanted in _parse_entries(changed, "containers", what):
             if wanted.get("name") == container.get("name"):
                 _join(container, wanted, "env", what)
                 _join(container, wanted, "volumeMounts", what, "mountPath")
@@ -428,15 +434,15 @@ def _join(target: dict[str, typing.Any], change: Resource, key: str, what: str, 
 # What a job meets
 
 
-def attachment(resource: Resource) -> Attachment:
-    """A NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
+def parse_attachment(resource: Resource) -> JobAttachment:
+    """Parse a NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
 
     :raises ResourceError: it has no name
     """
     name = full_name_of(resource)
     wanted = resource_of(resource)
     if len(wanted) > _MOST_NAME:
-        return Attachment(
+        return JobAttachment(
             name,
             problem=(
                 f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most"
@@ -451,8 +457,8 @@ def attachment(resource: Resource) -> Attachment:
             )
         routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
-        return Attachment(name, resource=wanted, problem=both_ends(error.seen))
-    return Attachment(
+        return JobAttachment(name, resource=wanted, problem=both_ends(error.seen))
+    return JobAttachment(
         name=name,
         kinds=tuple(str(plugin.get("type", "")) for plugin in plugins),
         resource=wanted,
@@ -461,25 +467,25 @@ def attachment(resource: Resource) -> Attachment:
 
 
 def resource_of(resource: Resource) -> str:
-    """The extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
+    """Return the extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
-def claim(resource: Resource) -> Claim:
-    """A PersistentVolumeClaim.
+def parse_claim(resource: Resource) -> VolumeClaim:
+    """Parse a PersistentVolumeClaim.
 
     :raises ResourceError: none
     """
     name = full_name_of(resource)
-    return Claim(
+    return VolumeClaim(
         name,
         texts_of(mapping_at(resource, "spec"), "accessModes", name),
         str(mapping_at(resource, "status").get("phase") or ""),
     )
 
 
-def pod_devices(pod: Resource) -> PodDevices:
-    """What multus wrote about a pod; a pod without the annotation has no secondary network.
+def parse_pod_devices(pod: Resource) -> PodDevices:
+    """Parse the annotation of multus on a pod; a pod without the annotation has no secondary network.
 
     :raises ResourceError: the annotation has another form, more networks than any pod has, or a name in it is none
     """

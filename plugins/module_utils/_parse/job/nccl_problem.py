@@ -93,7 +93,7 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """The kind of a problem; empty when it is not known here."""
+    """Return the kind of a problem; empty when it is not known here."""
     text = text[:_LONGEST]
     provider = libibverbs.parse(text).kind
     if provider is not None:
@@ -131,8 +131,8 @@ class Completion(typing.NamedTuple):
 
     @property
     def crosses_subnets(self) -> bool:
-        """Whether the two GIDs are of two subnets, so that packets between them need a route."""
-        ends = [_gid(self.local_gid), _gid(self.remote_gid)]
+        """Return whether the two GIDs are of two subnets, so that packets between them need a route."""
+        ends = [_parse_gid(self.local_gid), _parse_gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:
             return False
         networks = [
@@ -141,7 +141,7 @@ class Completion(typing.NamedTuple):
         return networks[0] != networks[1]
 
 
-def completion(text: str) -> typing.Optional[Completion]:
+def parse_completion(text: str) -> typing.Optional[Completion]:
     """Return what a warning says of a failed completion; None where it is about something else."""
     found = _COMPLETION.search(text[:_LONGEST])
     if found is None:
@@ -150,7 +150,7 @@ def completion(text: str) -> typing.Optional[Completion]:
     return Completion(int(status), peer or "", local or "", remote or "", device or "")
 
 
-def _gid(text: str) -> typing.Optional[typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]]:
+def _parse_gid(text: str) -> typing.Optional[typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]]:
     """Return a GID as an address, that of IPv4 where it has one; None of a text that is none."""
     try:
         found = ipaddress.IPv6Address(text)

@@ -102,7 +102,7 @@ def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
 
     :param lines: with their ends, as a file gives them; a line without its end is left out
     """
-    reader = Reader()
+    reader = NcclTestsReader()
     for line in lines:
         reader.read(line)
     return reader.runs()
@@ -133,7 +133,7 @@ def parse_json(text: str) -> NcclTests:
     run.collective = _collective(_word(program[0])) if isinstance(program, list) and program else ""
     run.library = _release(_whole(data.get("nccl_version")) or 0)
     devices = config.get("devices")
-    run.ranks = list(filter(None, map(_json_rank, devices[:_RANKS] if isinstance(devices, list) else ())))
+    run.ranks = list(filter(None, map(_parse_json_rank, devices[:_RANKS] if isinstance(devices, list) else ())))
     least, most, factor, step = (
         _whole(config.get(name)) for name in ("minimum_bytes", "maximum_bytes", "step_factor", "step_bytes")
     )
@@ -143,7 +143,7 @@ def parse_json(text: str) -> NcclTests:
         run.cpu_time = run.cpu_time or (
             isinstance(item, dict) and any("cpu_time" in part for part in item.values() if isinstance(part, dict))
         )
-        run.add(_json_row(item))
+        run.add(_parse_json_row(item))
     # misspelt before 2.17.9
     bounds, average = data.get("out_of_bounds"), data.get("average_bus_bandwidth", data.get("average_bus_bandwidith"))
     count = _whole(bounds.get("count")) if isinstance(bounds, dict) else None
@@ -156,7 +156,7 @@ def parse_json(text: str) -> NcclTests:
     return run.freeze()
 
 
-class Reader:
+class NcclTestsReader:
     """Takes a log line by line, so that another parser can read the same lines."""
 
     def __init__(self) -> None:
@@ -233,7 +233,7 @@ class Reader:
 
 @dataclasses.dataclass
 class _Columns:
-    """What the names of the columns say.
+    """The positions of the columns, by their names.
 
     :ivar keys: between type and time: redop, root
     :ivar width: words of the figures of one place
@@ -386,7 +386,7 @@ class _Run:
         if len(row.words) != width * columns.places:
             return None
         figures = [
-            _figure(row.words[start : start + width], columns.largest_error)
+            _parse_figure(row.words[start : start + width], columns.largest_error)
             for start in range(0, len(row.words), width)
         ]
         if None in figures:
@@ -426,7 +426,7 @@ class _Run:
         self.close()
         average = next(iter(self.averages)) if len(self.averages) == 1 else None
         bounds = next(iter(self.bounds)) if len(self.bounds) == 1 else None
-        announced = _rows(self.span)
+        announced = _parse_rows(self.span)
         concluded = self.concluded if self.starting else bool(self.averages)
         return NcclTests(
             self.collective,
@@ -503,7 +503,7 @@ def _before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
     return [*words, *ends] if len(ends) == 1 else []
 
 
-def _figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:
+def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:
     if "N/A" in words[:3]:
         return None
     time, algorithm, bus = (float(word) for word in words[:3])
@@ -529,7 +529,7 @@ def _agree(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
     return lowest * (1.0 if collective else 0.49) <= figure.algorithm_gbs <= highest
 
 
-def _rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
+def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
     """Return how many sizes there are; None where it is not known."""
     if span is None:
         return None
@@ -580,7 +580,7 @@ def _real(value: typing.Any) -> typing.Optional[float]:
     return float(value) if 0 <= value < 1e15 else None
 
 
-def _json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
+def _parse_json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
     if not isinstance(item, dict):
         return None
     rank, group, pid, gpu = (_whole(item.get(name)) for name in ("rank", "group", "pid", "device"))
@@ -592,7 +592,7 @@ def _json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
     )
 
 
-def _json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
+def _parse_json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
     if not isinstance(item, dict):
         return None
     size, count = _whole(item.get("size")), _whole(item.get("count"))
@@ -605,13 +605,13 @@ def _json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
         or not _ROOT.fullmatch(root)
     ):
         return None
-    out, into = (_json_figure(item.get(name)) for name in ("out_of_place", "in_place"))
+    out, into = (_parse_json_figure(item.get(name)) for name in ("out_of_place", "in_place"))
     if into is None or (out is None and item.get("out_of_place") is not None):
         return None
     return NcclTestRow(size, count, kind, "" if operation == "none" else operation, _root(root), out, into)
 
 
-def _json_figure(item: typing.Any) -> typing.Optional[NcclTestFigure]:
+def _parse_json_figure(item: typing.Any) -> typing.Optional[NcclTestFigure]:
     if not isinstance(item, dict):
         return None
     time, algorithm, bus = (

@@ -15,20 +15,20 @@ from ..kubernetes.resource import Resource, ResourceError, mapping_at, title_of
 KEY = "nic-map"
 
 
-def nic_map(text: str) -> NicMap:
+def parse_nic_map(text: str) -> NicMap:
     """Every line is read or told of; empty ones, and those that begin with ``#``, are none."""
     lines, broken = [], []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
             try:
-                lines.append(_line(stripped))
+                lines.append(_parse_line(stripped))
             except ValueError as error:
                 broken.append((number, stripped[:200], str(error)))
     return NicMap(tuple(lines), tuple(broken))
 
 
-def _line(text: str) -> NicLine:
+def _parse_line(text: str) -> NicLine:
     """:raises ValueError: with what is wrong"""
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)
@@ -49,7 +49,7 @@ def _line(text: str) -> NicLine:
 
 
 def text_of(resource: Resource) -> str:
-    """The map in a ConfigMap.
+    """Return the map in a ConfigMap.
 
     :raises ResourceError: it has no such key, and more or less than one other
     """

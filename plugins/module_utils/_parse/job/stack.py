@@ -31,8 +31,8 @@ from ..kubernetes.sriov_operator import origin_of, runs_operator
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
-def controller(deployment: Resource) -> typing.Optional[Controller]:
-    """The operator that a Deployment runs; None where it runs none of them.
+def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
+    """Return the operator that a Deployment runs; None where it runs none of them.
 
     :raises ResourceError: no Deployment
     """
@@ -61,7 +61,7 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
 
 
 def account_of(deployment: Resource) -> str:
-    """The ServiceAccount of a Deployment's pods, with its namespace.
+    """Return the ServiceAccount of a Deployment's pods, with its namespace.
 
     :raises ResourceError: no Deployment
     """
@@ -70,7 +70,7 @@ def account_of(deployment: Resource) -> str:
     return f"{mapping_at(deployment, 'metadata').get('namespace') or ''}/{account}"
 
 
-def accounts_of(binding: Resource) -> frozenset[str]:
+def list_accounts(binding: Resource) -> frozenset[str]:
     """ServiceAccounts, with their namespaces, that a ClusterRoleBinding gives rights in the whole cluster. Only an
     admin makes one.
 
@@ -105,8 +105,8 @@ def _origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespa
     return found
 
 
-def policy_state(resource: Resource) -> PolicyState:
-    """A ClusterPolicy or a NicClusterPolicy.
+def parse_policy_state(resource: Resource) -> PolicyState:
+    """Parse a ClusterPolicy or a NicClusterPolicy.
 
     :raises ResourceError: none
     """
@@ -117,8 +117,8 @@ def policy_state(resource: Resource) -> PolicyState:
     )
 
 
-def _inactive(resource: Resource) -> str:
-    """Why a queue is not active, in Kueue's words."""
+def _explain_inactive(resource: Resource) -> str:
+    """Return why a queue is not active, in Kueue's words."""
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
     active = next(
@@ -136,34 +136,34 @@ def _inactive(resource: Resource) -> str:
     )
 
 
-def local_queue(resource: Resource) -> LocalQueue:
+def parse_local_queue(resource: Resource) -> LocalQueue:
     """:raises ResourceError: no LocalQueue"""
     name = full_name_of(resource)
-    return LocalQueue(name, str(mapping_at(resource, "spec").get("clusterQueue") or ""), _inactive(resource))
+    return LocalQueue(name, str(mapping_at(resource, "spec").get("clusterQueue") or ""), _explain_inactive(resource))
 
 
-def cluster_queue(resource: Resource) -> ClusterQueue:
+def parse_cluster_queue(resource: Resource) -> ClusterQueue:
     """:raises ResourceError: no ClusterQueue, or a quota is none"""
     name, spec, what = name_of(resource), mapping_at(resource, "spec"), title_of(resource)
     groups = tuple(
         {
-            str(flavor.get("name")): _quotas(flavor, f"{what} flavor {flavor.get('name')}")
+            str(flavor.get("name")): _parse_quotas(flavor, f"{what} flavor {flavor.get('name')}")
             for flavor in items_of(group, "flavors", what)
         }
         for group in items_of(spec, "resourceGroups", what)
     )
     cohort = str(spec.get("cohortName") or spec.get("cohort") or "")
-    return ClusterQueue(name, groups, cohort, selector_of(spec, "namespaceSelector", what), _inactive(resource))
+    return ClusterQueue(name, groups, cohort, selector_of(spec, "namespaceSelector", what), _explain_inactive(resource))
 
 
-def _quotas(flavor: Resource, what: str) -> dict[str, str]:
+def _parse_quotas(flavor: Resource, what: str) -> dict[str, str]:
     found = {str(item.get("name")): str(item.get("nominalQuota", "0")) for item in items_of(flavor, "resources", what)}
     for name, value in found.items():
         quantity(value, f"{what}: {name}")
     return found
 
 
-def frameworks(data: typing.Any) -> tuple[str, ...]:
+def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
     """integrations.frameworks of Kueue's configuration.
 
     :param data: loaded
@@ -174,8 +174,8 @@ def frameworks(data: typing.Any) -> tuple[str, ...]:
     return texts_of(mapping_at(data, "integrations"), "frameworks", "configuration of Kueue")
 
 
-def storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
-    """A StorageClass.
+def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
+    """Parse a StorageClass.
 
     :param shared: names of the classes of volumes that many nodes can write
     :raises ResourceError: none

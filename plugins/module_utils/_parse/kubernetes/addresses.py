@@ -48,7 +48,7 @@ class RangeError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """What pods can get.
+    """The addresses that pods can get.
 
     :ivar network: the network that all addresses are in
     :ivar first: lowest address that is handed out
@@ -67,7 +67,7 @@ class Pool:
         return int(self.last) - int(self.first) + 1 - sum(high - low + 1 for low, high in self.excluded)
 
     def on_network(self, address: str) -> bool:
-        """Whether ``address`` is a host address of the network; False for what is no address."""
+        """Return whether ``address`` is a host address of the network; False for an invalid address."""
         parsed = _address_or_none(address)
         if parsed is None or parsed.version != self.network.version:
             return False
@@ -78,7 +78,7 @@ class Pool:
         return _is_between(address, self.network, int(self.first), int(self.last))
 
     def hands_out(self, address: str) -> bool:
-        """Whether a pod may get ``address``."""
+        """Return whether a pod may get ``address``."""
         parsed = _address_or_none(address)
         if (
             parsed is None
@@ -139,7 +139,7 @@ def parse_range(
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """What the nodes get of a pool of nv-ipam: each one block.
+    """The blocks of a pool of nv-ipam: each node gets one.
 
     :ivar network: the network that all blocks are in
     :ivar first: lowest address of the first block, as an integer
@@ -165,7 +165,7 @@ class Blocks:
         return _is_between(address, self.network, self.first, self.last)
 
     def share(self, nodes: int) -> tuple[int, int]:
-        """How many of ``nodes`` get a block, and how many addresses the poorest of them has for pods."""
+        """Return how many of ``nodes`` get a block, and how many addresses the smallest block has for pods."""
         found, poorest, start = 0, self.size, self.first
         while found < nodes and start + self.size - 1 <= self.last:
             end = start + self.size - 1
@@ -255,7 +255,7 @@ def parse_networks(
 
 
 def parse_network(text: str) -> Network:
-    """A network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
+    """Parse a network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
 
     :raises RangeError: it is none
     """
@@ -266,7 +266,7 @@ def parse_network(text: str) -> Network:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an address of either version."""
+    """Return whether it is an address of either version."""
     return _address_or_none(text) is not None
 
 

@@ -18,8 +18,8 @@ _EXAMPLES = "alm-examples"
 
 
 def definitions_text(text: str) -> str:
-    """The documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and never
-    upgrades.
+    """Return the documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and
+    never upgrades.
 
     Definitions among the templates are left out: those Helm upgrades itself.
     """

@@ -31,6 +31,7 @@ from .resource import (
     text_at,
     text_of,
     title_of,
+    why_not_read,
 )
 
 #: labels, expressions and their values of a budget's selector; real ones have one or two
@@ -38,12 +39,14 @@ MOST_ASKED = 64
 
 
 def node(resource: Resource) -> ClusterNode:
-    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks
-    at it. What the node says of itself and is not of its type is not known.
+    """Parse a v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource
+    looks at it. What the node says of itself and is not of its type is not known. One that was not read is not ready.
 
     :raises ResourceError: no Node
     """
     name = text_of(SUBDOMAIN, name_of(resource), "Node")
+    if why_not_read(resource):
+        return ClusterNode(name, labels_of(resource), not_ready=f"its object is {why_not_read(resource)}")
     status = mapping_at(resource, "status")
     allocatable, unread = _extended(mapping_at(status, "allocatable"))
     ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
@@ -61,13 +64,14 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def system_uuid(resource: Resource) -> str:
-    """What the kubelet of a v1 Node calls its machine; empty where it does not say."""
+    """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none."""
+    if why_not_read(resource):
+        return ""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 
 def boot_of(resource: Resource) -> Boot:
-    """What the kubelet of a v1 Node tells of the boot and of the machine; what is no UUID, or one that nobody has set,
-    is not told.
+    """Return the boot and the machine that the kubelet of a v1 Node reports, without invalid and unset UUIDs.
 
     :raises ResourceError: no Node
     """
@@ -76,7 +80,7 @@ def boot_of(resource: Resource) -> Boot:
 
 
 def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
-    """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
+    """Return the address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
 
     :raises ResourceError: see ``internal_addresses``
     """
@@ -84,7 +88,7 @@ def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
 
 
 def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
-    """All addresses of a v1 Node among nodes, the kubelet's first one first.
+    """Return all addresses of a v1 Node among nodes, the kubelet's first one first.
 
     The kubelet writes them, and the API server takes any text.
 
@@ -119,7 +123,7 @@ def _extended(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def pod(resource: Resource) -> ClusterPod:
-    """A v1 Pod, as far as a drain cares.
+    """Parse a v1 Pod, as far as a drain cares.
 
     :raises ResourceError: none
     """
@@ -159,8 +163,8 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
-    """Whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers scheduling/corev1
-    ToleratesTaint]"""
+    """Return whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers
+    scheduling/corev1 ToleratesTaint]"""
     if toleration.get("effect") not in (None, "", "NoSchedule"):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
@@ -170,7 +174,7 @@ def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
 
 
 def controller(resource: Resource) -> tuple[str, str]:
-    """Kind and name of what controls an object; empty when nothing does.
+    """Return the kind and name of what controls an object; empty when nothing does.
 
     :raises ResourceError: none
     """
@@ -179,8 +183,8 @@ def controller(resource: Resource) -> tuple[str, str]:
 
 
 def controller_uid(resource: Resource) -> str:
-    """The uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod writes
-    it, and the API server takes any text.
+    """Return the uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod
+    writes it, and the API server takes any text.
 
     :raises ResourceError: none
     """
@@ -193,7 +197,8 @@ def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 
 
 def budget(resource: Resource) -> Budget:
-    """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
+    """Parse a policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes
+    it.
 
     A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than
     ``MOST_ASKED`` is taken for one of all pods.
@@ -217,7 +222,7 @@ def budget(resource: Resource) -> Budget:
 
 
 def workload(resource: Resource) -> Workload:
-    """A Deployment or a DaemonSet; ready counts only pods of the current generation.
+    """Parse a Deployment or a DaemonSet; ready counts only pods of the current generation.
 
     :raises ResourceError: neither
     """
@@ -264,7 +269,7 @@ class Status:
 
 
 def status(channel: str) -> Status:
-    """What the error channel says; the text itself is the message where it is no Status. Never raises."""
+    """Parse the error channel; the text itself is the message where it is not a Status. Never raises."""
     try:
         found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
     except ParseError:
@@ -277,5 +282,5 @@ def status(channel: str) -> Status:
 
 
 def status_message(channel: str) -> str:
-    """The words of a v1 Status; the text itself where it has none."""
+    """Return the words of a v1 Status; the text itself where it has none."""
     return status(channel).message or channel.strip()

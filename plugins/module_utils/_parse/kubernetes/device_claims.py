@@ -119,7 +119,8 @@ def read_class(resource: Resource) -> DeviceClass:
 
 
 def _request(request: Resource, what: str) -> DeviceRequest:
-    """A request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request itself."""
+    """Parse a request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request
+    itself."""
     ways = [
         *_few(request, "firstAvailable", what),
         *([mapping_at(request, "exactly")] if request.get("exactly") else []),

@@ -26,7 +26,7 @@ _OFED_STATE = "state-OFED"
 
 
 def driver_policy(resource: Resource) -> DriverPolicy:
-    """A NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
+    """Parse a NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
 
     :raises ResourceError: no such object
     """
@@ -102,7 +102,7 @@ def _image(spec: typing.Mapping[str, typing.Any]) -> str:
 
 
 def driver_host(node: Resource) -> DriverHost:
-    """A v1 Node. The kernel is that of the kubelet where node feature discovery does not say it.
+    """Parse a v1 Node. The kernel is that of the kubelet where node feature discovery does not say it.
 
     :raises ResourceError: no Node
     """

@@ -13,7 +13,7 @@ PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("opensh
 
 
 def member(resource: Resource) -> EtcdMember:
-    """A pod of etcd.
+    """Parse a pod of etcd.
 
     :raises ResourceError: no Pod
     """

@@ -97,7 +97,7 @@ def versions(groups: Resource) -> tuple[str, ...]:
 
 
 def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
-    """The resources of an APIResourceList, without subresources.
+    """Return the resources of an APIResourceList, without subresources.
 
     :raises ResourceError: it is none
     """
@@ -166,7 +166,7 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> Judged:
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:
-    """Whether each namespace has such an object by itself.
+    """Return whether Kubernetes makes such an object in each namespace.
 
     :raises ResourceError: no object
     """
@@ -181,7 +181,8 @@ def is_everywhere(kind: str, item: Resource) -> bool:
 
 
 def is_mirror_pod(kind: str, item: Resource) -> bool:
-    """Whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no ServiceAccount.
+    """Return whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no
+    ServiceAccount.
 
     The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation
     ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]
@@ -189,3 +190,11 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
     :raises ResourceError: no object
     """
     return kind == "Pod" and _MIRROR in mapping_at(item, "metadata", "annotations")
+
+
+def is_made_pod(item: Resource) -> bool:
+    """Whether a Pod is one that a client of the API server made, and no mirror pod. Its metadata tells.
+
+    :raises ResourceError: no object
+    """
+    return not is_mirror_pod("Pod", item)

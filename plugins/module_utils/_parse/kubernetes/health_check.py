@@ -20,7 +20,7 @@ PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
 
 
 def machine(resource: Resource) -> Machine:
-    """A Machine.
+    """Parse a Machine.
 
     :raises ResourceError: none
     """
@@ -34,7 +34,7 @@ def machine(resource: Resource) -> Machine:
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
-    """A MachineHealthCheck, whose nodes are not known yet.
+    """Parse a MachineHealthCheck, whose nodes are not known yet.
 
     :raises ResourceError: none
     """
@@ -47,7 +47,7 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
 
 
 def node_health_check(resource: Resource) -> HealthCheck:
-    """A NodeHealthCheck, whose nodes are not known yet.
+    """Parse a NodeHealthCheck, whose nodes are not known yet.
 
     :raises ResourceError: none
     """

@@ -32,7 +32,7 @@ _DOCKER, _ALIAS, _OFFICIAL = "docker.io", "index.docker.io", "library"
 
 
 def reference(text: str) -> ImageReference:
-    """The name of an image: ``[host[:port]/]path[:tag][@digest]``. Without a tag it is that of ``latest``.
+    """Return the name of an image: ``[host[:port]/]path[:tag][@digest]``. Without a tag it is that of ``latest``.
 
     :raises ResourceError: it is none
     """

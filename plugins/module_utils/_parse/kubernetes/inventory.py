@@ -12,7 +12,18 @@ from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
 from ..._model.inventory import Inventory, InventoryNode
 from .core import internal_addresses
-from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, refusal, text_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    labels_of,
+    mapping_at,
+    name_of,
+    refusal,
+    text_of,
+    title_of,
+    why_not_read,
+)
 
 #: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves:
 #: topograph 1.0, and before
@@ -33,7 +44,7 @@ _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
 def inventory(resources: typing.Iterable[Resource]) -> Inventory:
-    """The nodes; what is none is named and left out, and the others go on. Raises nothing."""
+    """Return the nodes; what is none is named and left out, and the others go on. Raises nothing."""
     nodes, refused = [], []
     for resource in resources:
         try:
@@ -44,8 +55,8 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left
-    out, and ``error`` names it.
+    """Parse a Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is
+    left out, and ``error`` names it.
 
     :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs
         there would run on the node
@@ -87,9 +98,11 @@ def _claimed(resource: Resource) -> tuple[str, ...]:
 
 
 def _told(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
-    """By kind of group what the node says of itself; empty where it says nothing."""
+    """Return, by kind of group, what the node reports of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
-    found["os"] = _os(labels, str(mapping_at(resource, "status", "nodeInfo").get("osImage") or ""))
+    # of one that was not read, its address says so
+    kubelet = {} if why_not_read(resource) else mapping_at(resource, "status", "nodeInfo")
+    found["os"] = _os(labels, str(kubelet.get("osImage") or ""))
     found["pool"] = _pool(mapping_at(resource, "metadata", "annotations"))
     return dict(sorted(found.items()))
 
@@ -103,6 +116,6 @@ def _os(labels: typing.Mapping[str, str], image: str) -> str:
 
 
 def _pool(annotations: Resource) -> str:
-    """The MachineConfigPool of OpenShift that the node's configuration is of."""
+    """Return the MachineConfigPool of OpenShift that the node's configuration is of."""
     match = _RENDERED.fullmatch(str(annotations.get("machineconfiguration.openshift.io/desiredConfig") or ""))
     return match[1] if match else ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ipaddress
 import typing
 
-from ..._model.addresses import Lease, SharedPool, Taken, UnreadNode
+from ..._model.addresses import AddressLease, SharedPool, UnreadNode, UsedNetwork
 from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
@@ -31,6 +31,7 @@ from .resource import (
     text_at,
     text_of,
     title_of,
+    why_not_read,
 )
 
 #: networks of an attachment; real ones have two, one of each version of IP
@@ -38,7 +39,7 @@ MOST_NETWORKS = 64
 
 
 def _text(value: typing.Any, what: str) -> str:
-    """A network or an address, in CIDR form."""
+    """Return a network or an address, in CIDR form."""
     return text_of(NETWORK_OF, value, what)
 
 
@@ -48,26 +49,33 @@ def _texts(values: typing.Any, what: str) -> tuple[str, ...]:
     return tuple(_text(value, what) for value in values)
 
 
-def node_networks(node: Resource) -> tuple[Taken, ...]:
+def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     """Addresses of a v1 Node, and what it gives to pods. The kubelet writes them, and can write anything: see
     unread_node.
 
     :raises ResourceError: no Node
     """
     name = name_of(node)
+    if why_not_read(node):
+        return ()
     addresses = filter(None, (known(HOST_ADDRESS, address) for address in _addresses(node)))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
-        *(Taken("node", _text(address, name), f"node {name}") for address in addresses),
-        *(Taken("pods", network, f"pods of node {name}") for network in _texts(pods, f"Node {name}: spec.podCIDRs")),
+        *(UsedNetwork("node", _text(address, name), f"node {name}") for address in addresses),
+        *(
+            UsedNetwork("pods", network, f"pods of node {name}")
+            for network in _texts(pods, f"Node {name}: spec.podCIDRs")
+        ),
     )
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """A v1 Node that shows something else than addresses of nodes; None where it does not.
+    """Return a v1 Node that was not read, or shows something else than addresses of nodes; None where it does not.
 
     :raises ResourceError: no Node
     """
+    if why_not_read(node):
+        return UnreadNode(name_of(node), f"its object is {why_not_read(node)}")
     for address in _addresses(node):
         try:
             text_of(HOST_ADDRESS, address, "status.addresses")
@@ -77,7 +85,7 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """The node of a v1 Pod whose addresses are none; None where it names no node.
+    """Return the node of a v1 Pod whose addresses are none; None where it names no node.
 
     :raises ResourceError: no Pod
     """
@@ -90,19 +98,19 @@ def _addresses(node: Resource) -> list[typing.Any]:
     return [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
 
 
-def service_networks(resource: Resource) -> tuple[Taken, ...]:
+def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
     """Of a ServiceCIDR.
 
     :raises ResourceError: none
     """
     name = name_of(resource)
     return tuple(
-        Taken("services", network, f"ServiceCIDR {name}")
+        UsedNetwork("services", network, f"ServiceCIDR {name}")
         for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
     )
 
 
-def service_addresses(resource: Resource) -> tuple[Taken, ...]:
+def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
     """Of a v1 Service; a headless one has none.
 
     :raises ResourceError: none
@@ -111,11 +119,11 @@ def service_addresses(resource: Resource) -> tuple[Taken, ...]:
     addresses = mapping_at(resource, "spec").get("clusterIPs") or []
     # this is how Kubernetes writes that it has none
     return tuple(
-        Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name)
+        UsedNetwork("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name)
     )
 
 
-def openshift_networks(resource: Resource) -> tuple[Taken, ...]:
+def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
     """Of the Network (config.openshift.io/v1) of OpenShift.
 
     :raises ResourceError: none
@@ -124,9 +132,9 @@ def openshift_networks(resource: Resource) -> tuple[Taken, ...]:
     status = mapping_at(resource, "status") or mapping_at(resource, "spec")
     pods = [item.get("cidr") for item in items_of(status, "clusterNetwork", what)]
     return (
-        *(Taken("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
+        *(UsedNetwork("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
         *(
-            Taken("services", network, f"{what}: serviceNetwork")
+            UsedNetwork("services", network, f"{what}: serviceNetwork")
             for network in _texts(status.get("serviceNetwork") or [], what)
         ),
     )
@@ -145,7 +153,7 @@ def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
 
 
 def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:
-    """The CNI plugins of a NetworkAttachmentDefinition, in their order.
+    """Return the CNI plugins of a NetworkAttachmentDefinition, in their order.
 
     :param name: namespace/name, for the message
     :raises ResourceError: its configuration is not in the object, or is no JSON
@@ -159,7 +167,7 @@ def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.A
     return items_of(config, "plugins", name) or [config]
 
 
-def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> tuple[Taken, ...]:
+def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> tuple[UsedNetwork, ...]:
     """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
 
     :param pools: of nv-ipam, to which an attachment refers by name
@@ -169,13 +177,13 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
     name = full_name_of(resource)
     plugins = attachment_plugins(resource, name)
     pools = tuple(pools)
-    taken: list[Taken] = []
+    taken: list[UsedNetwork] = []
     for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))
         for network in _ranges(ipam, kind, name, pools):
             if len(taken) == MOST_NETWORKS:
                 raise ResourceError(f"{name}: it gives addresses out of more than {MOST_NETWORKS} networks")
-            taken.append(Taken("attachment", network, name, kind))
+            taken.append(UsedNetwork("attachment", network, name, kind))
     return tuple(taken)
 
 
@@ -211,8 +219,8 @@ def _ranges(
         raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
 
 
-def leases(pool: Resource) -> tuple[Lease, ...]:
-    """What an IPPool of whereabouts has given out.
+def leases(pool: Resource) -> tuple[AddressLease, ...]:
+    """Parse the addresses that an IPPool of whereabouts has given out.
 
     :raises ResourceError: none
     """
@@ -223,12 +231,12 @@ def leases(pool: Resource) -> tuple[Lease, ...]:
         number = number_of(distance, f"{what}: allocations")
         if not isinstance(entry, dict) or not 0 <= number < network.num_addresses:
             raise ResourceError(f"{what}: allocation {distance} is no address of {network}")
-        found.append(Lease(str(network[number]), str(entry.get("podref", ""))))
+        found.append(AddressLease(str(network[number]), str(entry.get("podref", ""))))
     return tuple(found)
 
 
 def shared_pool(resource: Resource) -> SharedPool:
-    """A pool of nv-ipam.
+    """Parse a pool of nv-ipam.
 
     :raises ResourceError: none
     """

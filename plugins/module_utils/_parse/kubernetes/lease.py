@@ -18,7 +18,7 @@ RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host",
 
 
 def lease(resource: Resource) -> Lease:
-    """A Lease as anybody may have written it: what can't be read counts as not told, and never as free.
+    """Parse a Lease as anybody may have written it: what can't be read counts as not told, and never as free.
 
     A holder without our annotations is named by spec.holderIdentity.
 

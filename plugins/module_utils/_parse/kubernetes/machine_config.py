@@ -41,7 +41,8 @@ _SETTINGS = {
 
 
 def machine_pool(resource: Resource) -> MachinePool:
-    """A MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means nothing.
+    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means
+    nothing.
 
     :raises ResourceError: none, or a count is no number
     """
@@ -79,7 +80,7 @@ def machine_pool(resource: Resource) -> MachinePool:
 
 
 def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
-    """A MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
+    """Parse a MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
 
     :param live: what the cluster has in its place
     :raises ResourceError: none
@@ -107,8 +108,8 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
 
 
 def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
-    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure
-    (that one with status False).
+    """Return the operator's objection to a KubeletConfig as it is now: its last condition, which is of type Success or
+    Failure (that one with status False).
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """
@@ -120,7 +121,7 @@ def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
 
 
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
-    """Whether the operator said it of the KubeletConfig as it is now.
+    """Return whether the operator said it of the KubeletConfig as it is now.
 
     It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new
     one, and the API server keeps when each manager changed the spec last. [machine-config-operator

@@ -29,7 +29,7 @@ _JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name
 
 
 def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
-    """The networks of a pod, as multus writes them.
+    """Return the networks of a pod, as multus writes them.
 
     Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification
     1.3).
@@ -73,8 +73,8 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
 
 
 def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
-    """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives
-    it.
+    """Return the same of a pod's own network: the entry that multus calls the default, else the name that every runtime
+    gives it.
 
     :raises ResourceError: the pod has no address yet, or one of the two is not of its type
     """
@@ -100,7 +100,7 @@ def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
 
 
 def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
-    """The pods of a job that run or have run on a node.
+    """Return the pods of a job that run or have run on a node.
 
     Mirror pods are left out, since each kubelet may put them into each namespace; so are pods that have failed or are
     being deleted, and that their controller has replaced, as a Job does.
@@ -139,7 +139,7 @@ def _job_of(pod: Resource) -> LabelValue:
 
 
 def training_pod(pod: Resource) -> TrainingPod:
-    """A pod of a job, with what it got on its secondary networks.
+    """Parse a pod of a job, with what it got on its secondary networks.
 
     Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else
     the pod's name, up to the first dot; on the host's network the node's.

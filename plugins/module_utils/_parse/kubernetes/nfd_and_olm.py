@@ -31,8 +31,8 @@ PACKAGE = "sriov-network-operator"
 
 
 def is_worker(daemon: Resource) -> bool:
-    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container
-    runs."""
+    """Return whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its
+    container runs."""
     containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
     words = [
         word
@@ -44,14 +44,14 @@ def is_worker(daemon: Resource) -> bool:
 
 
 def config_maps(daemon: Resource) -> tuple[str, ...]:
-    """Names of the ConfigMaps that a DaemonSet mounts."""
+    """Return the names of the ConfigMaps that a DaemonSet mounts."""
     volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
     names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
     return tuple(str(name) for name in names if name)
 
 
 def worker_text(config_map: Resource) -> str:
-    """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf,
+    """Return the worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf,
     OpenShift nfd-worker-conf."""
     return next(
         (
@@ -95,8 +95,8 @@ def _texts(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, 
 
 
 def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
-    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is about
-    another one.
+    """Return a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is
+    about another one.
 
     :param csv: with what the names of the package's ClusterServiceVersions begin
     :raises ResourceError: neither has a name
@@ -135,5 +135,5 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
 
 
 def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
-    """Those of a Subscription's conditions that hold; each of its types names a trouble."""
+    """Yield those of a Subscription's conditions that hold; each of its types names a trouble."""
     return (item for item in conditions if item.get("status") == "True")

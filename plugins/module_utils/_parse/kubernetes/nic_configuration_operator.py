@@ -22,7 +22,7 @@ _CONDITIONS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress", "FirmwareCo
 
 
 def nic_device(resource: Resource) -> NicDevice:
-    """A card of a node. The operator writes PSIDs in lower case.
+    """Parse a card of a node. The operator writes PSIDs in lower case.
 
     :raises ResourceError: no such object, or one of which the operator has not said yet where it is
     """
@@ -53,8 +53,7 @@ def nic_device(resource: Resource) -> NicDevice:
 
 
 def nic_state(resource: Resource) -> NicState:
-    """How far the operator is with the settings of a card. A condition counts for what the card has to have now only if
-    it is of this generation.
+    """Parse the progress of the operator with the settings of a card. Only a condition of this generation counts.
 
     :raises ResourceError: no such object
     """
@@ -74,7 +73,7 @@ def nic_state(resource: Resource) -> NicState:
 
 
 def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
-    """A template, and whose it is.
+    """Parse a template, and whose it is.
 
     :param label: by whose value the collection knows what it made
     :raises ResourceError: no such object

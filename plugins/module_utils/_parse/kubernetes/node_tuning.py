@@ -12,7 +12,7 @@ from .resource import Resource, items_of, mapping_at, name_of, number_of
 
 
 def node_profile(resource: Resource) -> NodeProfile:
-    """A tuned.openshift.io/v1 Profile, named as its node.
+    """Parse a tuned.openshift.io/v1 Profile, named as its node.
 
     :raises ResourceError: none
     """
@@ -36,7 +36,7 @@ def node_profile(resource: Resource) -> NodeProfile:
 
 
 def invalid(resource: Resource) -> str:
-    """Why the operator does not take a Tuned; empty where it does, or does not say.
+    """Return why the operator does not take a Tuned; empty where it does, or does not say.
 
     :raises ResourceError: no Tuned
     """

@@ -17,13 +17,13 @@ from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
 from ..limits import decode_json
-from .resource import Resource, items_of, known, mapping_at, name_of
+from .resource import Resource, items_of, known, mapping_at, name_of, why_not_read
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def reported(resource: Resource) -> Reported:
-    """An object whose status says how far it is. A status of an older wish is none: newer releases say of which
+    """Parse an object whose status says how far it is. A status of an older wish is none: newer releases say of which
     generation their conditions are.
 
     :raises ResourceError: no such object
@@ -58,7 +58,7 @@ def _part(item: typing.Mapping[str, typing.Any]) -> str:
 
 
 def nic_policy(resource: Resource) -> NicPolicy:
-    """A NicClusterPolicy, with whose it is.
+    """Parse a NicClusterPolicy, with whose it is.
 
     :raises ResourceError: none
     """
@@ -74,8 +74,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def _owner(resource: Resource, part: str) -> str:
-    """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not
-    known."""
+    """Return the manager that wrote the part's configuration, as server-side apply keeps it; empty when it is the
+    collection, or not known."""
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
         if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
             return str(entry.get("manager") or "")
@@ -83,11 +83,14 @@ def _owner(resource: Resource, part: str) -> str:
 
 
 def attachment(resource: Resource) -> Attachment:
-    """A NetworkAttachmentDefinition: its first plugin, or why multus could not read it.
+    """Parse a NetworkAttachmentDefinition: its first plugin, or why multus could not read it.
 
     :raises ResourceError: none
     """
-    name, text = name_of(resource), mapping_at(resource, "spec").get("config")
+    name = name_of(resource)
+    if why_not_read(resource):
+        return Attachment(name, fault=f"it is {why_not_read(resource)}")
+    text = mapping_at(resource, "spec").get("config")
     if not text:
         return Attachment(name, fault="spec.config is empty")
     try:

@@ -47,7 +47,7 @@ def catalog(resource: Resource) -> Catalog:
 
 
 def package(resource: Resource) -> Package:
-    """A PackageManifest, which is a package as one catalog offers it.
+    """Parse a PackageManifest, which is a package as one catalog offers it.
 
     :raises ResourceError: none, or it does not name its catalog
     """

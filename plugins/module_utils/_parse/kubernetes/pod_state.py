@@ -25,7 +25,8 @@ _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContaine
 
 
 def _ends(status: Resource) -> typing.Iterator[str]:
-    """How the containers ended: StartError and the runtime's words for a command that the image does not have."""
+    """Return how the containers ended: StartError and the runtime's words for a command that the image does not
+    have."""
     for container in items_of(status, "containerStatuses", "Pod"):
         ended = mapping_at(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):

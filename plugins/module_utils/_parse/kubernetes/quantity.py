@@ -22,7 +22,7 @@ _FORM = re.compile(
 
 
 def quantity(value: typing.Any, what: str) -> decimal.Decimal:
-    """Its value, exactly.
+    """Return its value, exactly.
 
     :param what: where it stands, for the message
     :raises ResourceError: no quantity
@@ -37,8 +37,8 @@ def quantity(value: typing.Any, what: str) -> decimal.Decimal:
 
 
 def whole(value: typing.Any, what: str) -> int:
-    """The same of what there is in pieces only: devices and other extended resources. ``1k`` and ``1e3`` are 1000
-    pieces, ``2000m`` are 2.
+    """Return the same of what there is in pieces only: devices and other extended resources. ``1k`` and ``1e3`` are
+    1000 pieces, ``2000m`` are 2.
 
     :param what: where it stands, for the message
     :raises ResourceError: no quantity, or a part of a piece

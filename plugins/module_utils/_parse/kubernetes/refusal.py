@@ -14,8 +14,8 @@ import re
 import typing
 
 
-class Cause(typing.NamedTuple):
-    """Why an object was refused, and what helps; both whole sentences."""
+class RefusalCause(typing.NamedTuple):
+    """The cause of a refusal, and its remedy; both whole sentences."""
 
     why: str
     remedy: str
@@ -45,8 +45,8 @@ _UNKNOWN = re.compile(r'unknown field "([^"]+)"')
 _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
 
 
-def explain(text: str) -> typing.Optional[Cause]:
-    """The cause, where the words tell one of these; None for all others.
+def explain(text: str) -> typing.Optional[RefusalCause]:
+    """Return the cause, where the words tell one of these; None for all others.
 
     :param text: message of a Status, or a warning
     """
@@ -59,14 +59,14 @@ def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
     return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
 
 
-def _webhook(text: str) -> typing.Optional[Cause]:
+def _webhook(text: str) -> typing.Optional[RefusalCause]:
     called = _WEBHOOK.search(text)
     if called is None:
         return None
     service = _SERVICE.search(text)
     if service is None:
         why = f"The API server asks the webhook {called[1]} about each such object, and got no answer."
-        return Cause(
+        return RefusalCause(
             why,
             f"{_HOOKS} -o yaml shows where it is called; bring it back, or delete the webhook of an operator that is"
             " gone.",
@@ -82,10 +82,10 @@ def _webhook(text: str) -> typing.Optional[Cause]:
         f" -n {space} describe service {name}). "
     )
     remedy += f"Where their operator is gone: {_HOOKS}, and delete the one that names it."
-    return Cause(why, remedy)
+    return RefusalCause(why, remedy)
 
 
-def _older(text: str) -> typing.Optional[Cause]:
+def _older(text: str) -> typing.Optional[RefusalCause]:
     typed, unknown = _TYPED.search(text), _UNKNOWN.search(text)
     if typed is None and unknown is None:
         return None
@@ -100,4 +100,4 @@ def _older(text: str) -> typing.Optional[Cause]:
         " never upgrades them: "
     )
     remedy += "helm show crds CHART --version VERSION | kubectl apply --server-side --force-conflicts -f -"
-    return Cause(why, remedy)
+    return RefusalCause(why, remedy)

@@ -23,6 +23,9 @@ _LONGEST_MESSAGE = 2000
 
 Resource = typing.Mapping[str, typing.Any]
 
+#: key of an object whose metadata alone was read: why
+NOT_READ = "linerate.rdma/not-read"
+
 
 class ResourceError(RdmaError):
     """A resource without what its kind must have. The message says which resource, and what was expected where, in a
@@ -33,7 +36,7 @@ class ResourceError(RdmaError):
 
 
 def title_of(resource: typing.Any) -> str:
-    """Kind and name of a resource, for an error's text; of another thing its type."""
+    """Return the kind and name of a resource, for an error's text; of another thing its type."""
     if not isinstance(resource, dict):
         return kind_of(resource)
     metadata = resource.get("metadata")
@@ -41,11 +44,18 @@ def title_of(resource: typing.Any) -> str:
     return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
 
 
-def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
-    """The mapping at ``path``; an absent one is empty.
+def why_not_read(resource: typing.Any) -> str:
+    """Why the metadata of an object was read alone; empty where all of it was."""
+    return str(resource.get(NOT_READ) or "") if isinstance(resource, dict) else ""
 
-    :raises ResourceError: it is none, or what leads to it is none
+
+def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
+    """Return the mapping at ``path``; an absent one is empty.
+
+    :raises ResourceError: it is none, or what leads to it is none, or it was not read
     """
+    if path and path[0] != "metadata" and why_not_read(resource):
+        raise ResourceError(f"{title_of(resource)}: {why_not_read(resource)}")
     value = resource
     for depth, key in enumerate(path):
         if not isinstance(value, dict):
@@ -57,7 +67,7 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
 
 
 def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """The list of mappings at ``key``; an absent one is empty.
+    """Return the list of mappings at ``key``; an absent one is empty.
 
     :raises ResourceError: it is none
     """
@@ -68,7 +78,7 @@ def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any
 
 
 def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
-    """The list at ``key`` as text; an absent one is empty.
+    """Return the list at ``key`` as text; an absent one is empty.
 
     :raises ResourceError: it is none
     """
@@ -98,7 +108,7 @@ def full_name_of(resource: Resource) -> str:
 
 
 def json_of(text: typing.Any, what: str) -> typing.Any:
-    """What a text of a resource holds, which may be anybody's.
+    """Load the JSON of a text in a resource, which any user may have written.
 
     :raises ResourceError: no JSON
     """
@@ -109,7 +119,7 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
-    """That a text is not of its type, in words.
+    """Return an error for a text that is not of its type.
 
     :param what: whose text it is
     """
@@ -117,7 +127,7 @@ def refusal(what: str, value: typing.Any, form: Form) -> str:
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:
-    """A text of a resource as its type writes it.
+    """Return a text of a resource as its type writes it.
 
     :param what: where it stands, for the message
     :raises ResourceError: it is not of the type
@@ -129,7 +139,7 @@ def text_of(form: Form, value: typing.Any, what: str) -> str:
 
 
 def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
-    """The text at ``key`` as its type writes it; empty where it is absent or empty.
+    """Return the text at ``key`` as its type writes it; empty where it is absent or empty.
 
     :param what: whose text it is, for the message
     :raises ResourceError: it is not of the type
@@ -144,8 +154,8 @@ def labels_of(resource: Resource) -> dict[str, str]:
 
 
 def known(form: Form, value: typing.Any) -> str:
-    """The text as its type writes it; empty where it is absent or not of the type, which is not known then. For what a
-    node says of itself, and no list may end with."""
+    """Return the text as its type writes it; empty where it is absent or not of the type, which is not known then. For
+    what a node says of itself, and no list may end with."""
     return form.parse(value) or ""
 
 
@@ -155,7 +165,7 @@ _MOST = 2**63 - 1
 
 
 def number_of(value: typing.Any, what: str) -> int:
-    """A whole number of 64 bits.
+    """Parse a whole number of 64 bits.
 
     :raises ResourceError: it is none
     """
@@ -175,7 +185,7 @@ def number_of(value: typing.Any, what: str) -> int:
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
-    """A LabelSelector; None where there is none."""
+    """Parse a LabelSelector; None where there is none."""
     if parent.get(key) is None:
         return None
     mapping = mapping_at(parent, key)

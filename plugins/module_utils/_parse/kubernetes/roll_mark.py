@@ -21,7 +21,7 @@ _MOST = MIB // 4
 
 
 def is_proven(resource: Resource) -> bool:
-    """Whether a roll has marked a v1 Node, and not the node itself: where the API server has NodeRestriction, as
+    """Return whether a roll has marked a v1 Node, and not the node itself: where the API server has NodeRestriction, as
     kubeadm and OpenShift set it up."""
     return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(
         resource, "metadata", "labels"
@@ -29,7 +29,7 @@ def is_proven(resource: Resource) -> bool:
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:
-    """The mark of a v1 Node; None where it has none.
+    """Return the mark of a v1 Node; None where it has none.
 
     :raises ParseError: it has one that is none
     :raises ResourceError: no resource

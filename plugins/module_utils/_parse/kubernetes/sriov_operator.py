@@ -12,7 +12,7 @@ from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.olm import RetainedObject
-from ..._model.once import find_second, keys_of
+from ..._model.once import find_second, list_keys
 from ..._model.sriov_operator import (
     NodeState,
     OperatorInstallation,
@@ -46,8 +46,8 @@ STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """A SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of its
-    type, the state is one that failed, with the reason, and that of the other nodes counts.
+    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of
+    its type, the state is one that failed, with the reason, and that of the other nodes counts.
 
     :raises ResourceError: none
     """
@@ -82,11 +82,11 @@ def _state(resource: Resource, name: str) -> NodeState:
 
 
 def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
-    """The functions of a list.
+    """Return the functions of a list.
 
     :raises ResourceError: two entries have one PCI address
     """
-    number = find_second(keys_of(type(items[0])), items) if items else None
+    number = find_second(list_keys(type(items[0])), items) if items else None
     if number is not None:
         raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier one")
     return tuple(items)
@@ -162,7 +162,7 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
 
 
 def policy(resource: Resource) -> Policy:
-    """A SriovNetworkNodePolicy.
+    """Parse a SriovNetworkNodePolicy.
 
     :raises ResourceError: none
     """
@@ -193,7 +193,7 @@ def policy(resource: Resource) -> Policy:
 
 
 def node_pool(resource: Resource) -> NodePool:
-    """A SriovNetworkPoolConfig.
+    """Parse a SriovNetworkPoolConfig.
 
     :raises ResourceError: none
     """
@@ -211,7 +211,7 @@ def node_pool(resource: Resource) -> NodePool:
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:
-    """A SriovOperatorConfig.
+    """Parse a SriovOperatorConfig.
 
     :raises ResourceError: none
     """
@@ -224,7 +224,7 @@ def operator_settings(resource: Resource) -> OperatorSettings:
 
 
 def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
-    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
+    """Return the operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
     [sriov-network-operator api/v1/helper.go]
 
     :raises ResourceError: a value of another form
@@ -242,7 +242,7 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
 
 
 def installation(resource: Resource) -> OperatorInstallation:
-    """The operator's Deployment.
+    """Return the operator's Deployment.
 
     :raises ResourceError: none
     """
@@ -267,8 +267,8 @@ def installation(resource: Resource) -> OperatorInstallation:
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
 ) -> typing.Optional[RetainedObject]:
-    """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where
-    it is.
+    """Return why a Helm release is not proven to be the collection's: any user may have installed one of that name.
+    None where it is proven.
 
     Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then
     installs the operator into it.
@@ -289,7 +289,7 @@ def kept_release(
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:
-    """Whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
+    """Return whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
 
     By what they run and are told, not by a name, which Helm's fullnameOverride changes.
 
@@ -306,7 +306,7 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
 
 
 def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Who installed a Deployment: olm, nvidia-network-operator, helm or unknown."""
+    """Return the installer of a Deployment: olm, nvidia-network-operator, helm or unknown."""
     if "olm.owner" in labels:
         return "olm"
     if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith(

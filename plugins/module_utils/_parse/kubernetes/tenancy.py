@@ -79,7 +79,7 @@ def strangers(
 
 
 def role_of(binding: Resource) -> RoleName:
-    """Kind and name of the role that a RoleBinding gives.
+    """Return the kind and name of the role that a RoleBinding gives.
 
     :raises ResourceError: no RoleBinding
     """
@@ -88,8 +88,8 @@ def role_of(binding: Resource) -> RoleName:
 
 
 def only_reads(role: Resource) -> bool:
-    """Whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command in a pod
-    may be a ``get``.
+    """Return whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command
+    in a pod may be a ``get``.
 
     :raises ResourceError: no role
     """
@@ -136,8 +136,8 @@ def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) ->
 
 
 def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bool:
-    """Whether a Subscription has OLM do more than the run asks it for: it names another package, or configures the pods
-    of the operator.
+    """Return whether a Subscription has OLM do more than the run asks it for: it names another package, or configures
+    the pods of the operator.
 
     :param packages: that the run installs in the namespace
     :raises ResourceError: no Subscription
@@ -147,7 +147,7 @@ def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bo
 
 
 def is_record(resource: Resource, release: str) -> bool:
-    """Whether an object is what Helm keeps of a revision of a release, by the labels that Helm looks for.
+    """Return whether an object is what Helm keeps of a revision of a release, by the labels that Helm looks for.
 
     :raises ResourceError: no object
     """
@@ -156,8 +156,8 @@ def is_record(resource: Resource, release: str) -> bool:
 
 
 def acts(kind: str, resource: Resource) -> bool:
-    """Whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is of a
-    Helm release, or the record of one.
+    """Return whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is
+    of a Helm release, or the record of one.
 
     What each namespace has by itself, and what holds data or limits alone, does not. Nor does a mirror pod, by which
     one kubelet could keep operators out.
@@ -187,7 +187,7 @@ def _is_inside(subject: Resource, namespace: str) -> bool:
 
 
 def adds_to(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:
-    """What an object would get that it has not: empty where it has all that ``wanted`` says.
+    """Return the first part of ``wanted`` that an object lacks; empty where it has all.
 
     :param found: None where it is not there
     :param wanted: a Namespace, a Role or a RoleBinding of ours

@@ -26,7 +26,7 @@ def lossless(text: str) -> str:
     return ",".join(str(priority) for priority, is_on in enumerate(on) if is_on) or "none"
 
 
-def priorities(text: str) -> dict[int, int]:
+def parse_priorities(text: str) -> dict[int, int]:
     """Priority by DSCP; empty where the port does not look at DSCP."""
     found: dict[int, int] = {}
     pairs = _read(text).get("dscp_prio", [])

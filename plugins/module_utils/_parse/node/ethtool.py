@@ -48,8 +48,8 @@ class LinkModes(typing.NamedTuple):
 
 
 def parse(answer: bytes) -> LinkModes:
-    """The answer to the second question, in which the number of words is right. Never raises: an answer that is too
-    short says nothing."""
+    """Parse the answer to the second question, in which the number of words is right. Never raises: an answer that is
+    too short says nothing."""
     words = struct.unpack_from("b", answer, WORDS)[0] if len(answer) > WORDS else 0
     size = 4 * words
     if size <= 0 or len(answer) < HEADER + 3 * size:

@@ -32,8 +32,8 @@ Object = dict[str, typing.Any]
 Settings = dict[int, VfAdministration]
 
 
-def vf_settings(text: str) -> dict[str, Settings]:
-    """By network interface, for those that show VFs.
+def parse_vf_settings(text: str) -> dict[str, Settings]:
+    """Parse the settings by network interface, for those that show VFs.
 
     :raises ParseError: not in this form, or two VFs of one interface with the same number
     """
@@ -41,7 +41,7 @@ def vf_settings(text: str) -> dict[str, Settings]:
     found: dict[str, Settings] = {}
     for link in _objects("", links):
         vfs = _objects("vfinfo_list", link.get("vfinfo_list", []))
-        settings = {_number("vf", vf.get("vf"), VFS): _administration(vf) for vf in vfs}
+        settings = {_number("vf", vf.get("vf"), VFS): _parse_administration(vf) for vf in vfs}
         name = link.get("ifname")
         if len(settings) < len(vfs):
             raise ParseError(f"{_TOOL}, vfinfo_list of {name}", str(vfs), "a list with each VF once")
@@ -50,7 +50,7 @@ def vf_settings(text: str) -> dict[str, Settings]:
     return found
 
 
-def _administration(vf: Object) -> VfAdministration:
+def _parse_administration(vf: Object) -> VfAdministration:
     # a VF has one VLAN at most, and yet a list of them
     vlan = next(iter(_objects("vlan_list", vf.get("vlan_list", []))), vf)
     rate = _expect("rate", vf.get("rate", {}), dict, "an object")

@@ -18,30 +18,32 @@ _GRUBBY = re.compile(r'\Aargs="(.*)"\s*\Z', re.DOTALL)
 _DROP_IN = re.compile(r'\AGRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX((?: [^\s"$`\\]+)*)"\s*\Z')
 
 
-def command_line(text: str) -> Arguments:
+def parse_command_line(text: str) -> Arguments:
     """Arguments of /proc/cmdline, in their order."""
     return tuple(_ARGUMENT.findall(text))
 
 
-def grub_entries(text: str) -> tuple[Arguments, ...]:
+def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
     """Arguments of each entry of grub.cfg that boots a system: it names its root, which a memory test does not.
 
     :raises ParseError: there is none
     """
-    found = [command_line(match.group(1)) for line in text.splitlines() for match in [_LINUX.match(line)] if match]
+    found = [
+        parse_command_line(match.group(1)) for line in text.splitlines() for match in [_LINUX.match(line)] if match
+    ]
     systems = tuple(arguments for arguments in found if any(argument.startswith("root=") for argument in arguments))
     if not systems:
         raise ParseError("grub.cfg", text[-200:], "a file with a line 'linux ... root=...'")
     return systems
 
 
-def grubby_entries(text: str) -> tuple[Arguments, ...]:
+def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
     """Arguments of each entry that ``grubby --info=ALL`` shows.
 
     :raises ParseError: it shows none
     """
     found = tuple(
-        command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match
+        parse_command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match
     )
     if not found:
         raise ParseError("grubby --info=ALL", text, 'a list with a line args="..."')

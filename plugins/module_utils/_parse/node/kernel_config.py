@@ -21,7 +21,7 @@ _LAST_MENU = re.compile(r"^# end of Kernel hacking$", re.MULTILINE)
 
 
 def p2pdma(raw: bytes) -> bool:
-    """Whether functions on PCI may reach each other's memory.
+    """Return whether functions on PCI may reach each other's memory.
 
     :param raw: the file, which may be packed by gzip
     :raises ParseError: it is no configuration of a kernel, or not all of one

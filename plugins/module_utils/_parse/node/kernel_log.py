@@ -30,8 +30,8 @@ _KINDS: tuple[tuple[typing.Pattern[str], str], ...] = (
 Fault = tuple[str, str]
 
 
-def faults(records: typing.Iterable[str]) -> set[Fault]:
-    """Kind and PCI address of each fault, once however often it is told.
+def parse_faults(records: typing.Iterable[str]) -> set[Fault]:
+    """Return the kind and PCI address of each fault, once however often it is told.
 
     :param records: of /dev/kmsg, each with its prefix up to the semicolon
     """

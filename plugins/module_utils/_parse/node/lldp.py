@@ -24,8 +24,8 @@ _NO_TEXT = "\ufffd"
 _PORT_VLAN = b"\x00\x80\xc2\x01"
 
 
-def switch_port(frame: bytes) -> SwitchPort:
-    """The port that sent a frame, which begins with its Ethernet header.
+def parse_switch_port(frame: bytes) -> SwitchPort:
+    """Return the port that sent a frame, which begins with its Ethernet header.
 
     :raises ParseError: no frame of LLDP, one that ends too early, or a name in it that no switch has
     """
@@ -33,7 +33,7 @@ def switch_port(frame: bytes) -> SwitchPort:
         raise _error(frame, "an Ethernet frame of type 0x88cc")
     parts: dict[int, bytes] = {}
     vlan: typing.Optional[int] = None
-    for kind, value in _parts(frame):
+    for kind, value in _find_parts(frame):
         if kind == _ORGANISATION and value[:4] == _PORT_VLAN and len(value) == 6:
             # 0 is: none
             vlan = int.from_bytes(value[4:], "big") or None
@@ -45,7 +45,7 @@ def switch_port(frame: bytes) -> SwitchPort:
     return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), system, vlan)
 
 
-def _parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
+def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
     """Type and value of each part; the end is one as well, and what comes after it only fills the frame."""
     position = _HEADER
     while True:

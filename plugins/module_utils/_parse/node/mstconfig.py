@@ -15,7 +15,7 @@ import re
 import typing
 
 from ..._model.errors import ParseError
-from ..._model.firmware import Setting
+from ..._model.firmware import FirmwareSetting
 from ..limits import decode_json
 
 SOURCE = "mstconfig"
@@ -40,7 +40,7 @@ class Query(typing.NamedTuple):
     """:ivar device_type: ConnectX7, BlueField3...; empty where it is not said"""
 
     device_type: str
-    settings: tuple[Setting, ...]
+    settings: tuple[FirmwareSetting, ...]
 
 
 def version(text: str) -> tuple[int, int]:
@@ -70,7 +70,7 @@ def parse(text: str) -> Query:
     columns = [_COLUMNS[word] for word in match.group(1).split() if word in _COLUMNS]
     if "next" not in columns:
         raise ParseError(SOURCE, lines[headers[0]], "a table with a column 'Next Boot'")
-    settings: dict[str, Setting] = {}
+    settings: dict[str, FirmwareSetting] = {}
     for line in lines[headers[0] + 1 :]:
         row = _ROW.match(line)
         if row is None:
@@ -90,11 +90,11 @@ def parse(text: str) -> Query:
 
 
 def parse_json(text: str) -> Query:
-    """The same of the file that ``-j`` writes.
+    """Parse the same of the file that ``-j`` writes.
 
     :raises ParseError: not the settings of one device
     """
-    settings: dict[str, Setting] = {}
+    settings: dict[str, FirmwareSetting] = {}
     try:
         ((title, device),) = decode_json(text, f"{SOURCE} -j").items()
         rows = device["tlv_configuration"] or {}
@@ -122,17 +122,17 @@ def parse_json(text: str) -> Query:
     return _query(kind, settings, text)
 
 
-def _query(kinds: typing.Sequence[str], settings: typing.Mapping[str, Setting], text: str) -> Query:
+def _query(kinds: typing.Sequence[str], settings: typing.Mapping[str, FirmwareSetting], text: str) -> Query:
     if not settings:
         raise ParseError(SOURCE, text.strip()[-200:], "a table with one setting at least")
     return Query(kinds[0] if len(kinds) == 1 else "", tuple(settings.values()))
 
 
-def _add(settings: dict[str, Setting], name: str, values: typing.Mapping[str, str], read_only: bool) -> None:
+def _add(settings: dict[str, FirmwareSetting], name: str, values: typing.Mapping[str, str], read_only: bool) -> None:
     for value in values.values():
         if not _VALUE.match(value):
             raise ParseError(SOURCE, f"{name} {value}", "a value without blanks")
     known = {column: value for column, value in values.items() if value != "N/A"}
-    setting = Setting(name, read_only=read_only, **known)
+    setting = FirmwareSetting(name, read_only=read_only, **known)
     if settings.setdefault(name, setting) != setting:
         raise ParseError(SOURCE, name, "a setting that is told once")

@@ -21,9 +21,9 @@ _REJECT = 0x0200
 _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
-def neighbours(text: str) -> dict[str, tuple[str, ...]]:
-    """By network interface the hardware addresses of those that were seen through it, sorted. One of InfiniBand has
-    another form, and is left out.
+def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
+    """Parse, by network interface, the hardware addresses of those that were seen through it, sorted. One of InfiniBand
+    has another form, and is left out.
 
     :raises ParseError: not in this form
     """
@@ -44,7 +44,7 @@ def neighbours(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(addresses)) for name, addresses in found.items()}
 
 
-def default_routes(text: str) -> tuple[str, ...]:
+def parse_default_routes(text: str) -> tuple[str, ...]:
     """Interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c fib_route_seq_show).
 
     :raises ParseError: not in this form
@@ -62,7 +62,7 @@ def default_routes(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def default_routes_6(text: str) -> tuple[str, ...]:
+def parse_default_routes_6(text: str) -> tuple[str, ...]:
     """Interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c ipv6_route_native_seq_show), but
     for those that refuse all packets.
 

@@ -25,9 +25,9 @@ _SLOW = ((0x08, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x8
 Gpu = dict[str, str]
 
 
-def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
-    """By PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has not is left
-    out.
+def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
+    """Parse the GPUs by PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has
+    not is left out.
 
     :param fields: as they were asked for, ``pci.bus_id`` among them
     """
@@ -52,9 +52,9 @@ def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
     return found
 
 
-def slowed(mask: str) -> str:
-    """Why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between them,
-    or ``none``."""
+def explain_slowness(mask: str) -> str:
+    """Return why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between
+    them, or ``none``."""
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"

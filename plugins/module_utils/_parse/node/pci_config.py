@@ -50,25 +50,25 @@ class Payload(typing.NamedTuple):
 
 
 class Requests(typing.NamedTuple):
-    """How a function asks: the largest read request in bytes, and whether it may have its writes overtake others
-    (relaxed ordering)."""
+    """The read requests of a function: the largest read request in bytes, and whether it may have its writes overtake
+    others (relaxed ordering)."""
 
     read_bytes: int
     relaxed_ordering: bool
 
 
-def payload(space: bytes) -> typing.Optional[Payload]:
+def parse_payload(space: bytes) -> typing.Optional[Payload]:
     """MaxPayload of a function with this configuration space; None when too little of it can be read to tell."""
-    place = _pci_express(space)
+    place = _find_pci_express(space)
     if place is None:
         return None
     supported, current = space[place + 4] & 7, space[place + 8] >> 5
     return Payload(128 << current, 128 << supported) if max(supported, current) <= _MOST_PAYLOAD_CODE else None
 
 
-def requests(space: bytes) -> typing.Optional[Requests]:
-    """How a function with this configuration space asks; None when too little of it can be read to tell."""
-    place = _pci_express(space)
+def parse_requests(space: bytes) -> typing.Optional[Requests]:
+    """Parse the request settings of a function from its configuration space; None when too little of it can be read."""
+    place = _find_pci_express(space)
     if place is None:
         return None
     (control,) = struct.unpack_from("<H", space, place + 8)
@@ -76,8 +76,8 @@ def requests(space: bytes) -> typing.Optional[Requests]:
     return Requests(128 << code, bool(control & _RELAXED_ORDERING)) if code <= _MOST_PAYLOAD_CODE else None
 
 
-def _pci_express(space: bytes) -> typing.Optional[int]:
-    """Where the PCI Express capability begins; None when there is none, or too little can be read to tell."""
+def _find_pci_express(space: bytes) -> typing.Optional[int]:
+    """Return the offset of the PCI Express capability; None when there is none, or too little can be read."""
     if len(space) <= _PUBLIC or not space[_STATUS] & _HAS_CAPABILITIES:
         return None
     place = space[_FIRST_CAPABILITY] & ~3
@@ -91,9 +91,9 @@ def _pci_express(space: bytes) -> typing.Optional[int]:
     return None
 
 
-def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
-    """Why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of it can
-    be read to tell."""
+def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
+    """Return why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of
+    it can be read."""
     if len(space) <= _PUBLIC:
         return None
     if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
@@ -107,7 +107,7 @@ def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
     return "unused" if total else "off"
 
 
-def sriov(space: bytes) -> typing.Optional[SriovCapability]:
+def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
     """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it
     can be read to tell."""
     place = _place(space, _SRIOV)
@@ -116,7 +116,7 @@ def sriov(space: bytes) -> typing.Optional[SriovCapability]:
     (control,) = struct.unpack_from("<H", space, place + _CONTROL)
     initial, total, current = struct.unpack_from("<HHH", space, place + _INITIAL_VFS)
     offset, stride = struct.unpack_from("<HH", space, place + _OFFSET)
-    bars = _memory_bars(struct.unpack_from("<6I", space, place + _VF_BARS))
+    bars = _parse_memory_bars(struct.unpack_from("<6I", space, place + _VF_BARS))
     return (
         None
         if bars is None
@@ -124,7 +124,7 @@ def sriov(space: bytes) -> typing.Optional[SriovCapability]:
     )
 
 
-def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
+def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
     """Numbers of the BARs that are there: what they are is fixed by hardware, and so other than 0 also where nobody
     gave them an address, but for those of 32 bits that are not prefetchable. None when a register is not that of
     memory, as no VF has ports."""
@@ -140,7 +140,7 @@ def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, 
     return tuple(found)
 
 
-def acs(space: bytes) -> typing.Optional[Acs]:
+def parse_acs(space: bytes) -> typing.Optional[Acs]:
     """Access Control Services of a port with this configuration space; None when it has none, and when too little of it
     can be read to tell."""
     place = _place(space, _ACS)
@@ -150,29 +150,29 @@ def acs(space: bytes) -> typing.Optional[Acs]:
 
 
 def acs_redirects(space: bytes) -> typing.Optional[bool]:
-    """Whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not meet
-    at the nearest switch.
+    """Return whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not
+    meet at the nearest switch.
 
     False as well where it has no ACS; None when too little of its configuration space can be read to tell.
     """
     place = _place(space, _ACS)
     if place == _NOWHERE:
         return False
-    found = acs(space)
+    found = parse_acs(space)
     return None if found is None else bool(found.control & _REDIRECTS)
 
 
-def last_bus(space: bytes) -> typing.Optional[int]:
-    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it
-    is not that of a bridge."""
+def parse_last_bus(space: bytes) -> typing.Optional[int]:
+    """Return the last bus number below a bridge with this configuration space, of which anybody may read as much; None
+    when it is not that of a bridge."""
     if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
         return None
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
 
 
 def _place(space: bytes, wanted: int) -> typing.Optional[int]:
-    """Where an extended capability begins; _NOWHERE when the list ends without it, None when the list can't be read to
-    its end."""
+    """Return the offset of an extended capability; _NOWHERE when the list ends without it, None when the list can't be
+    read to its end."""
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles
     for _step in range(_WHOLE // 4):

@@ -35,7 +35,7 @@ def path(text: str) -> Path:
 
 
 def distance(one: Path, other: Path, same_node: bool) -> str:
-    """How near two functions are.
+    """Return the distance of two functions.
 
     PIX: below one switch, or one bridge; PXB: several bridges, but not the host's; PHB: that one; NODE: another one of
     the NUMA node; SYS: another node.

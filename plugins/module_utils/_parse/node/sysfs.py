@@ -59,14 +59,14 @@ class Rate(typing.NamedTuple):
     speed: typing.Optional[str]
 
 
-def number(text: str) -> int:
-    """A decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
+def parse_number(text: str) -> int:
+    """Parse a decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
     if not _DECIMAL.match(text):
         raise ParseError("sysfs", text, "a decimal number")
     return int(text)
 
 
-def hexadecimal(text: str) -> int:
+def parse_hexadecimal(text: str) -> int:
     """``0x1``: ``lid``, ``vendor``, ``class``."""
     if not _HEX.match(text):
         raise ParseError("sysfs", text, "a number of the form 0x1")
@@ -86,7 +86,7 @@ def enumeration(text: str) -> str:
     return WORD.of(match.group(1), "sysfs")
 
 
-def rate(text: str) -> Rate:
+def parse_rate(text: str) -> Rate:
     """``400 Gb/sec (4X NDR)``; kernels before 4.x leave the name of SDR empty: ``10 Gb/sec (4X)``."""
     match = _RATE.match(text)
     if not match or not LINK_GBPS.fits(float(match.group(1))):
@@ -117,7 +117,7 @@ class IpoibAddress(typing.NamedTuple):
     port_guid: str
 
 
-def ipoib_address(text: str) -> IpoibAddress:
+def parse_ipoib_address(text: str) -> IpoibAddress:
     """``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
     if not _HARDWARE_ADDRESS_20.match(text):
         raise ParseError("sysfs", text, "an IPoIB hardware address of 20 bytes")
@@ -141,7 +141,7 @@ def link_policy(text: str) -> LinkPolicy:
     raise ParseError("sysfs", text, f"one of {', '.join(_LINK_POLICIES)}")
 
 
-def pcie_speed(text: str) -> typing.Optional[float]:
+def parse_pcie_speed(text: str) -> typing.Optional[float]:
     """``32.0 GT/s PCIe``, ``8 GT/s`` (older kernels) to GT/s; ``Unknown``, which virtual functions have, to None."""
     if text.startswith("Unknown"):
         return None
@@ -151,9 +151,9 @@ def pcie_speed(text: str) -> typing.Optional[float]:
     return float(match.group(1))
 
 
-def pcie_width(text: str) -> typing.Optional[int]:
+def parse_pcie_width(text: str) -> typing.Optional[int]:
     """Lanes; 0 and 255, which the kernel gives for a link that it does not know, to None."""
-    width = number(text)
+    width = parse_number(text)
     if width in (0, 255):
         return None
     if not LANES.fits(width):
@@ -161,14 +161,14 @@ def pcie_width(text: str) -> typing.Optional[int]:
     return width
 
 
-def numa_node(text: str) -> typing.Optional[int]:
+def parse_numa_node(text: str) -> typing.Optional[int]:
     """-1, which means that the platform does not say, to None."""
-    node = number(text)
+    node = parse_number(text)
     return None if node < 0 else node
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """The PCI function below which a class's link leads, as
+    """Return the PCI function below which a class's link leads, as
     ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
@@ -190,11 +190,11 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
+    """Return whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return PCI_ADDRESS.parse(name) == name
 
 
-def vf_memory(text: str) -> typing.Optional[VfMemory]:
+def parse_vf_memory(text: str) -> typing.Optional[VfMemory]:
     """BARs of VFs in ``resource`` of a physical function; None where it has no lines for them: the kernel is without
     CONFIG_PCI_IOV.
 

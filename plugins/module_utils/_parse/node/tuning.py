@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from ..._model.errors import ParseError
-from .sysfs import number
+from .sysfs import parse_number
 
 #: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs
 _MOST_CPUS = 1 << 16
@@ -56,7 +56,7 @@ def on_off(text: str) -> str:
     return "on" if _ON[text] else "off"
 
 
-def cpu_list(text: str) -> frozenset[int]:
+def parse_cpu_list(text: str) -> frozenset[int]:
     """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as
     well."""
     found: set[int] = set()
@@ -69,7 +69,7 @@ def cpu_list(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def swap_kib(text: str) -> int:
+def parse_swap_kib(text: str) -> int:
     """KiB of all that /proc/swaps lists below its heading."""
     heading, _newline, rest = text.partition("\n")
     if not heading.startswith("Filename") or "Priority" not in heading:
@@ -84,7 +84,7 @@ def swap_kib(text: str) -> int:
 
 
 def memlock(text: str) -> str:
-    """The soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
+    """Return the soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
     match = _MEMLOCK.search(text)
     if not match:
         raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
@@ -92,8 +92,8 @@ def memlock(text: str) -> str:
 
 
 def is_of_node(text: str) -> bool:
-    """Whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no container's,
-    whatever its name is.
+    """Return whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no
+    container's, whatever its name is.
 
     Every user may read that. The kernel escapes line ends in the name of a process, and a text that does not say so is
     of another one.
@@ -110,9 +110,9 @@ def manager_policy(text: str) -> str:
     return str(found[0]).lower()
 
 
-def kubelet_settings(text: str) -> dict[str, str]:
-    """Where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with plain values, found by their lines
-    since a node has no YAML parser.
+def parse_kubelet_settings(text: str) -> dict[str, str]:
+    """Parse the settings that decide where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with
+    plain values, found by their lines since a node has no YAML parser.
 
     A key that is not there has the kubelet's default, and is left out.
     """
@@ -122,7 +122,7 @@ def kubelet_settings(text: str) -> dict[str, str]:
 
 
 def idle_arguments(text: str) -> str:
-    """What the kernel's command line says of idle states; ``none`` where nothing."""
+    """Return the arguments of the kernel's command line for idle states; ``none`` where there are none."""
     return " ".join(sorted(argument for argument in text.split() if _IDLE.match(argument))) or "none"
 
 
@@ -146,8 +146,8 @@ def traffic_class(text: str) -> str:
 
 
 def at_least_zero(text: str) -> str:
-    """A number that is none below 0."""
-    value = number(text)
+    """Return a number that is none below 0."""
+    value = parse_number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of 0 at least")
     return str(value)

@@ -176,7 +176,7 @@ class Failure:
 
 
 def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typing.Optional[Failure]:
-    """The failure of one command, None when it exited with 0.
+    """Return the failure of one command, None when it exited with 0.
 
     The exit code decides whether it failed: a run whose server was killed prints a perfect row and exits with 1.
 
@@ -186,13 +186,13 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
         return None
     if len(text) > _MOST:
         text = f"{text[: _MOST // 2]}\n{text[-_MOST // 2 :]}"
-    failure, warnings = _of_tool(exit_code, timed_out, text), libibverbs.parse(text)
+    failure, warnings = _classify_tool(exit_code, timed_out, text), libibverbs.parse(text)
     if warnings.kind is None or failure.kind not in _WITHOUT_DEVICE:
         return failure
     return Failure(warnings.kind, "; ".join([*warnings.lines, failure.evidence])[:500])
 
 
-def _of_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Failure:
+def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Failure:
     text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
         found = _completion(kind, text) if pattern is _STATUS else None
@@ -200,7 +200,7 @@ def _of_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Fai
             return found
         match = re.search(pattern, text) if pattern is not _STATUS else None
         if match and kind == "gid":
-            return _of_gids(text, _line(text, match.start()))
+            return _classify_gids(text, _line(text, match.start()))
         if match:
             return Failure(kind, _line(text, match.start())[:300])
     if timed_out:
@@ -221,7 +221,9 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     one."""
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (
-        completions.FLUSHED if kind == "flushed" else completions.first_cause(status for status, _start in statuses)
+        completions.FLUSHED
+        if kind == "flushed"
+        else completions.find_first_cause(status for status, _start in statuses)
     )
     start = next((start for status, start in statuses if status == wanted), None)
     if wanted is None or start is None:
@@ -230,7 +232,7 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     return Failure(completions.STATUSES[wanted].kind, ": ".join([*ends[-1:], _line(text, start)])[:300])
 
 
-def _of_gids(text: str, evidence: str) -> Failure:
+def _classify_gids(text: str, evidence: str) -> Failure:
     """Return the failure of queue pairs that could not be connected: by a GID of zeros, which names no address, or by
     two that do not fit."""
     ends = _ADDRESS.findall(text)

@@ -111,7 +111,7 @@ class Exchange:
             self._due.append(b"\n")
 
     def due(self) -> list[bytes]:
-        """What is to be sent now, in this order; each piece is returned once."""
+        """Return the bytes to send now, in this order; each piece is returned once."""
         due, self._due = [piece for piece in self._due if piece], []
         return due
 
@@ -135,12 +135,12 @@ class Exchange:
 
     @property
     def said(self) -> str:
-        """What stderr holds: before the command began, the words of the shell or of the container's runtime."""
+        """Return stderr: before the command began, the messages of the shell or of the container's runtime."""
         return self._streams[STDERR].text.decode(errors="replace").strip()
 
     @property
     def missing(self) -> str:
-        """What keeps it from being an answer, in words; empty when there is one."""
+        """Return why it is not a complete answer, in words; empty when it is."""
         if self._heard:
             return ""
         if not self.began:
@@ -156,7 +156,7 @@ class Exchange:
 
 
 class _Stream:
-    """What came on one of the two."""
+    """The output on one of the two streams."""
 
     def __init__(self, token: bytes) -> None:
         self._end = re.compile(rb"\n@linerate-end %s ([0-9]{1,3})\n" % re.escape(token))

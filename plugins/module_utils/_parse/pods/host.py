@@ -16,7 +16,7 @@ from ..._model.boundary.devices import Interface as DeviceName
 from ..._model.errors import ParseError, RdmaError
 from ..._model.hca import VfAdministration
 from ..limits import decode_json
-from ..node.ip_link import MOST_LINKS, vf_settings
+from ..node.ip_link import MOST_LINKS, parse_vf_settings
 from .probe import Probe, ProbeError, parse
 
 _NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
@@ -25,7 +25,7 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class PodHost:
     """:ivar probe: what the probe of a pod shows as well, here of all functions of the HCA
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: of each function, those that are in the host's network namespace
@@ -44,7 +44,7 @@ class Host:
     addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
-        """The RDMA device of a function in the host's namespaces.
+        """Return the RDMA device of a function in the host's namespaces.
 
         :raises RdmaError: it has none
         """
@@ -69,12 +69,12 @@ class Host:
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
-        """What is set for a virtual function; nothing where that is not known."""
+        """Parse the settings of a virtual function; empty where they are not known."""
         number = next((number for number, address in self.functions.items() if address == function), -1)
         return self.settings.get(number, VfAdministration())
 
     def address(self, function: str) -> typing.Optional[str]:
-        """An address of a function's interface that others can connect to, IPv4 if there is one."""
+        """Return an address of a function's interface that others can connect to, IPv4 if there is one."""
         found = [
             item
             for netdev in self.netdevs.get(function, ())
@@ -84,14 +84,14 @@ class Host:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Whether what goes to an address certainly leaves by this function: its interface is the only one with an
+        """Return whether packets to an address certainly leave by this function: its interface is the only one with an
         address in that network."""
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
         return bool(leading) and leading <= set(self.netdevs.get(function, ()))
 
 
-def host(text: str, pf: str) -> Host:
+def parse_host(text: str, pf: str) -> PodHost:
     """Parse the probe's lines. Never raises: what is missing shows when it is asked for.
 
     :param pf: PCI address of the physical function
@@ -113,17 +113,19 @@ def host(text: str, pf: str) -> Host:
             devices[word].add(rest.strip())
         elif word == "settings":
             try:
-                settings = vf_settings(rest)
+                settings = parse_vf_settings(rest)
             except ParseError:
                 settings = {}
         elif word == "addresses":
-            addresses = _addresses(rest)
+            addresses = _list_addresses(rest)
     mine = next((settings[name] for name in netdevs.get(pf, ()) if name in settings), {})
     own = {key: tuple(names) for key, names in netdevs.items()}
-    return Host(parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses)
+    return PodHost(
+        parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses
+    )
 
 
-def _addresses(text: str) -> dict[str, tuple[Interface, ...]]:
+def _list_addresses(text: str) -> dict[str, tuple[Interface, ...]]:
     """Of ``ip -json address show``; an address that can't be read is left out, and nothing is connected to then."""
     try:
         links = decode_json(text, "ip -json address show", most_bytes=MOST_LINKS, unique=False)
@@ -149,7 +151,7 @@ def _interface(item: dict[str, typing.Any]) -> typing.Optional[Interface]:
         return None
 
 
-def throttled(text: str) -> typing.Optional[int]:
+def parse_throttled(text: str) -> typing.Optional[int]:
     """Periods in which a container was held back from its CPUs since it began, by the ``cpu.stat`` of its cgroup; None
     where it does not say."""
     match = _THROTTLED.search(text)

@@ -31,7 +31,7 @@ class Iperf3Error(RdmaError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class Iperf3Report:
     """:ivar average_gbps: over the whole test, all streams and both directions together, in Gb/s (decimal)
     :ivar streams: that ran at once, in one direction
     """
@@ -40,7 +40,7 @@ class Report:
     streams: int
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> Iperf3Report:
     """Parse what a client printed (lines before and after the JSON do no harm).
 
     :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not
@@ -63,11 +63,11 @@ def parse(text: str) -> Report:
     total = sum(_gbps(item.get("bits_per_second")) for item in sums)
     if not GBPS.fits(total):
         raise Iperf3Error(f"bits_per_second are {total:g} Gb/s in all, which is no measurement")
-    return Report(total, max(1, streams // len(sums)))
+    return Iperf3Report(total, max(1, streams // len(sums)))
 
 
 def error(text: str) -> str:
-    """What the client says went wrong; empty where it says nothing."""
+    """Return the error that the client reports; empty where it reports none."""
     data = _data(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 
@@ -94,7 +94,7 @@ def _agree(item: dict[str, typing.Any]) -> None:
 
 
 def _data(text: str) -> typing.Optional[dict[str, typing.Any]]:
-    """The JSON object, which begins in a line of its own."""
+    """Return the JSON object, which begins in a line of its own."""
     begin = _BEGIN.search(text)
     if begin is None:
         return None

@@ -15,15 +15,15 @@ SOURCE = "the look at the node"
 MOST_BYTES = 4 * MIB
 
 
-class Seen(typing.NamedTuple):
+class ObserverReply(typing.NamedTuple):
     """:ivar value: of the fact, as data; None beside an error"""
 
     value: typing.Any
     error: typing.Optional[str]
 
 
-def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, Seen]:
-    """By kind what there is of it.
+def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, ObserverReply]:
+    """Return, by kind, what there is of it.
 
     :raises ParseError: no such answer
     """
@@ -31,11 +31,11 @@ def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[st
     return {kind: _one(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}
 
 
-def _one(item: typing.Any, kind: str) -> Seen:
+def _one(item: typing.Any, kind: str) -> ObserverReply:
     if isinstance(item, dict):
         value, error = item.get("value"), item.get("error")
         if value is not None and error is None:
-            return Seen(value, None)
+            return ObserverReply(value, None)
         if value is None and isinstance(error, str) and error:
-            return Seen(None, error)
+            return ObserverReply(None, error)
     raise ParseError(SOURCE, "nothing" if item is None else str(item)[:300], f"a value or an error of {kind}")

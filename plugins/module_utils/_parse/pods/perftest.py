@@ -43,7 +43,7 @@ class PerftestError(RdmaError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PerftestRow:
     """One row of the table: sizes in bytes, bandwidth in Gb/s (decimal), rate in million messages per second.
 
     :ivar peak_gbps: None where perftest did not measure it (with -D it prints zero), and where no link has it
@@ -57,23 +57,23 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
-    """What one run printed.
+class PerftestReport:
+    """The output of one run.
 
     :ivar parameters: header lines, ``Device``: ``mlx5_16``, ``Link type``: ``IB``
     :ivar rows: in their order, one for each message size
     """
 
     parameters: dict[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[PerftestRow, ...]
 
     @property
-    def largest(self) -> Row:
-        """The row of the largest message, which is the one to judge."""
+    def largest(self) -> PerftestRow:
+        """Return the row of the largest message, which is the one to judge."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
 
-def parse(text: str) -> Report:
+def parse(text: str) -> PerftestReport:
     """Parse what a client printed (noise between the lines does no harm).
 
     :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero,
@@ -81,7 +81,7 @@ def parse(text: str) -> Report:
         is unstable
     """
     parameters: dict[str, str] = {}
-    rows: list[Row] = []
+    rows: list[PerftestRow] = []
     unit, looked = "", 0
     for line in text.splitlines():
         if len(line) > _LONGEST:
@@ -102,7 +102,7 @@ def parse(text: str) -> Report:
         else:
             row = _ROW.match(line)
             if row:
-                rows.append(_row(row, unit, line))
+                rows.append(_parse_row(row, unit, line))
     twice = [size for size, count in collections.Counter(row.message_bytes for row in rows).items() if count > 1]
     if twice:
         figures = ", ".join(f"{row.average_gbps:.2f} Gb/s" for row in rows if row.message_bytes == twice[0])
@@ -114,10 +114,10 @@ def parse(text: str) -> Report:
             (line.strip() for line in reversed(text.splitlines()) if line.strip() and not _RULE.match(line)), ""
         )
         raise PerftestError(f"no row of a bandwidth table; the last line was '{last[:200]}'" if last else "no output")
-    return Report(parameters, tuple(rows))
+    return PerftestReport(parameters, tuple(rows))
 
 
-def _row(match: typing.Match[str], unit: str, line: str) -> Row:
+def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
     factors = {"Gb": 1.0, "MB": GBPS_PER_MIBPS, "MiB": GBPS_PER_MIBPS}
     if unit not in factors:
         raise PerftestError(f"bandwidth in unknown unit '{unit}/sec'; expected Gb, MB or MiB")
@@ -133,6 +133,6 @@ def _row(match: typing.Match[str], unit: str, line: str) -> Row:
     if iterations < 1:
         raise PerftestError(f"an average of no message is no measurement, in the row '{line.strip()[:200]}'")
     known = peak > 0 and GBPS.fits(peak * factors[unit])
-    return Row(
+    return PerftestRow(
         int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate
     )

@@ -17,7 +17,7 @@ from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED, LinkGbps
 from ..._model.boundary.numbers import NUMA_NODE
 from ..._model.boundary.words import Word
 from ..._model.errors import ParseError, RdmaError
-from ..._model.hca import pcie_gbps
+from ..._model.hca import compute_pcie_gbps
 from ..limits import decode_json
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
@@ -68,7 +68,7 @@ class Probe:
     _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
-        """The CPUs of the function's NUMA node that the pod may run on."""
+        """Return the CPUs of the function's NUMA node that the pod may run on."""
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
             return Binding("", "not bound to a NUMA node: sysfs names none")
@@ -89,8 +89,8 @@ class Probe:
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where
-        that is not known."""
+        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can;
+        None where that is not known."""
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
             return None
@@ -99,7 +99,7 @@ class Probe:
         return True if "taskset" not in self.missing or self._allowed <= local else None
 
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
-        """The RDMA device of the attachment ``interface``.
+        """Return the RDMA device of the attachment ``interface``.
 
         :param resource_address: PCI address of the attachment from network-status, where multus says it
         :raises ProbeError: none, or more than one
@@ -142,11 +142,11 @@ def parse(text: str) -> Probe:
         if word == "env":
             addresses.extend(item for item in map(PCI_ADDRESS.parse, rest.partition("=")[2].split(",")) if item)
         elif word == "rdma":
-            links.update(_links(rest))
+            links.update(_parse_links(rest))
         elif word == "missing":
             missing.extend(_TOOL.findall(rest))
         elif word == "allowed":
-            allowed = _cpus(rest)
+            allowed = _parse_cpus(rest)
         elif word in ("pci", "speed", "width", "rate", "physfn", "numa", "cpus"):
             name, _blank, value = rest.partition(" ")
             key, value = (RDMA_DEVICE if word == "rate" else PCI_ADDRESS).parse(name) or "", value.strip()
@@ -157,7 +157,7 @@ def parse(text: str) -> Probe:
             elif word == "numa" and _NUMA.fullmatch(value):
                 numa[key] = value
             elif word == "cpus":
-                local[key] = _cpus(value, left)
+                local[key] = _parse_cpus(value, left)
                 left -= len(local[key])
             elif word == "pci" and RDMA_DEVICE.fits(value):
                 pci_devices.setdefault(key, []).append(value)
@@ -169,7 +169,9 @@ def parse(text: str) -> Probe:
                 if match and known.fits(float(match.group(1))):
                     into[key] = float(match.group(1))
     # the fastest lane as often as the widest slot has it is more than any slot has
-    slots = {address: pcie_gbps(speed, widths[address]) for address, speed in speeds.items() if widths.get(address)}
+    slots = {
+        address: compute_pcie_gbps(speed, widths[address]) for address, speed in speeds.items() if widths.get(address)
+    }
     return Probe(
         addresses=tuple(dict.fromkeys(addresses)),
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
@@ -184,9 +186,9 @@ def parse(text: str) -> Probe:
     )
 
 
-def _cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
-    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that of any
-    machine, is trusted.
+def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
+    """Parse a list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that
+    of any machine, is trusted.
 
     :param left: CPUs that it may have beside that
     """
@@ -200,13 +202,13 @@ def _cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
 
 
 def _ranges(cpus: typing.AbstractSet[int]) -> str:
-    """The same text for a set of CPUs."""
+    """Return the same text for a set of CPUs."""
     starts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
     ends = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(starts, ends))
 
 
-def _links(text: str) -> dict[str, str]:
+def _parse_links(text: str) -> dict[str, str]:
     """``rdma -j link`` in one line: a list of ports with ifname and, on Ethernet, netdev. Broken JSON is no link."""
     try:
         entries = decode_json(text, "rdma -j link", unique=False)

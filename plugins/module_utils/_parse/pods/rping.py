@@ -35,8 +35,8 @@ def parse(stdout: str) -> Pings:
 
 
 def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
-    """The failure of a client that ended with 0 and made fewer round trips than it was asked for, None when it made
-    them.
+    """Return the failure of a client that ended with 0 and made fewer round trips than it was asked for, None when it
+    made them.
 
     rping's client returns 0 whenever the other end disconnected first, also before the first round trip
     (``rping_test_client`` of rdma-core's librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
@@ -51,7 +51,7 @@ def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
 
 
 def tail(text: str, lines: int = 3) -> str:
-    """The last lines of what a tool printed that are not empty, as one line; of none, "nothing was printed"."""
+    """Return the last lines of what a tool printed that are not empty, as one line; of none, "nothing was printed"."""
     return (
         " | ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:200] or "nothing was printed"
     )

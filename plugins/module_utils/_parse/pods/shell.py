@@ -22,7 +22,7 @@ _LONGEST = 64
 
 
 class Stream:
-    """What came out of the shell, in pieces of any size; each byte is looked at once. Never raises.
+    """The output of the shell, in pieces of any size; each byte is read once. Never raises.
 
     What the commands before the present one printed is forgotten. So is what is more than ``most`` bytes of the present
     one, and ``overflowed`` says so.
@@ -46,7 +46,7 @@ class Stream:
 
     @property
     def number(self) -> int:
-        """That of the present command; the shell's own greeting is command 0."""
+        """Return the number of the present command; the shell's own greeting is command 0."""
         return self._number
 
     def begin(self) -> int:
@@ -91,11 +91,11 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """What the present command printed up to now."""
+        """Return the output of the present command so far."""
         return self._data[: self._stop].decode(errors="replace") if self._begun else ""
 
     def find(self, text: str, start: int = 0) -> int:
-        """The first place of a text in what the present command printed, -1 where it is not.
+        """Find the first place of a text in what the present command printed, -1 where it is not.
 
         :param start: place from which on nobody has looked for it
         """

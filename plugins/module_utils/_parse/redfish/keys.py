@@ -12,8 +12,8 @@ from ..._model.bios import Key
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
-    """How the attributes of a key are found.
+class KeyRow:
+    """The names by which the attributes of a key are found.
 
     :ivar display: display names, as patterns
     :ivar without: display names that are of something else
@@ -28,8 +28,8 @@ class Row:
     without: str = ""
 
 
-TABLE: dict[Key, Row] = {
-    "sriov": Row(
+TABLE: dict[Key, KeyRow] = {
+    "sriov": KeyRow(
         ("SR-?IOV",),
         (
             "SriovGlobalEnable",
@@ -43,7 +43,7 @@ TABLE: dict[Key, Row] = {
         # of single cards
         r"\bSlot|\bNIC\b",
     ),
-    "iommu": Row(
+    "iommu": KeyRow(
         # Dell's "Virtualization Technology" is the processor's and that of I/O: its help says that the DMAR table comes
         # with it
         ("VT for Directed I/?O", r"\bVT-d\b", "^IOMMU", "AMD.{0,64}I/O Virtual", "^Virtualization Technology$"),
@@ -60,13 +60,13 @@ TABLE: dict[Key, Row] = {
         ),
         "DMA Protection|Pre-?boot",
     ),
-    "acs": Row(
+    "acs": KeyRow(
         (r"\bACS", "Access Control Serv"),
         ("AccessControlService", "Processors_PCIeACSCTL", "PCIeACSCTL_", "Socket#Pcie#AdvertiseACS"),
     ),
-    "ari": Row(("^ARI ",), ("ARISupport_", "ARIEnable")),
-    "above_4g": Row(("Above 4G", "Memory Mapped I/?O above 4"), ("MmioAbove4Gb", "Above4GDecoding_")),
-    "numa_per_socket": Row(
+    "ari": KeyRow(("^ARI ",), ("ARISupport_", "ARIEnable")),
+    "above_4g": KeyRow(("Above 4G", "Memory Mapped I/?O above 4"), ("MmioAbove4Gb", "Above4GDecoding_")),
+    "numa_per_socket": KeyRow(
         ("NUMA nodes per socket", "Sub.?NUMA", r"\bSNC\b"),
         (
             "SubNumaCluster",
@@ -78,7 +78,7 @@ TABLE: dict[Key, Row] = {
         ),
         "changed|Distance",
     ),
-    "smt": Row(
+    "smt": KeyRow(
         ("Hyper.?Thread", "Logical Processor$", r"\bSMT\b"),
         (
             "LogicalProc",
@@ -93,7 +93,7 @@ TABLE: dict[Key, Row] = {
         ),
         "Idling",
     ),
-    "c_states": Row(
+    "c_states": KeyRow(
         ("Package C.?State$", "^C.?States$", "Global C-state", "C6 Report", r"\bC1E\b"),
         (
             "ProcCStates",
@@ -114,13 +114,13 @@ TABLE: dict[Key, Row] = {
         ),
         "Latency|Criteria",
     ),
-    "relaxed_ordering": Row(
+    "relaxed_ordering": KeyRow(
         ("Relaxed Order",),
         ("RelaxedOrdering_", "PcieRelaxedOrdering", "PcieRootPortRO", "CbRelaxedOrdering"),
         "Remote P2P",
     ),
-    "max_read_request": Row(("Max(imum)? Read Req",), ("PCIeMaxReadRequestSize_", "PcieMaxReadRequestSize")),
-    "profile": Row(
+    "max_read_request": KeyRow(("Max(imum)? Read Req",), ("PCIeMaxReadRequestSize_", "PcieMaxReadRequestSize")),
+    "profile": KeyRow(
         ("(System|Workload|Application) Profile", "Operating Mode"),
         ("SysProfile", "WorkloadProfile", "OperatingModes_ChooseOperatingMode", "ApplicationProfile"),
         # "Memory Operating Mode" is mirroring and the like
@@ -144,7 +144,7 @@ _NAMES = {key: re.compile("|".join(map(_pattern, row.names))) for key, row in TA
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Whether an attribute of this name, which the screen calls so, is one of the key's. Those whose name ends in
+    """Return whether an attribute with this name and display name is one of the key's. Those whose name ends in
     ``Changed`` are the BIOS's own notes."""
     without = _WITHOUT.get(key)
     return (
@@ -155,5 +155,5 @@ def is_display(key: Key, name: str, display: str) -> bool:
 
 
 def is_name(key: Key, name: str) -> bool:
-    """Whether an attribute of this name is one of the key's, by the table of names."""
+    """Return whether an attribute of this name is one of the key's, by the table of names."""
     return _NAMES[key].fullmatch(name) is not None

@@ -11,7 +11,7 @@ import typing
 from ..._model.bios import KEYS, BiosValue
 from ..._model.errors import ParseError
 from .keys import is_display, is_name
-from .resource import MOST_LETTERS, Data, inner, is_path, last, mapping, rows, text_at
+from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, text_at
 
 _PREFIX = "biosattributeregistry"
 #: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where
@@ -58,8 +58,8 @@ class Entry:
     dependencies: tuple[Dependency, ...]
 
     def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
-        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by
-        display name."""
+        """Return the values that it may take, in the form in which the BMC tells the current one: most by name,
+        Supermicro by display name."""
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
@@ -69,7 +69,7 @@ class Entry:
         return any(_holds(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
-        """Why this attribute can't be written on a BIOS with these values; empty when it can."""
+        """Return why this attribute can't be written on a BIOS with these values; empty when it can."""
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
             if _holds(one, attributes):
@@ -89,16 +89,16 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """What a registry says of the attributes that belong to a key. The same for all nodes of one model and BIOS
+    """A registry's description of the attributes that belong to a key. The same for all nodes of one model and BIOS
     version."""
 
     path: str
     entries: tuple[Entry, ...]
 
 
-def candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
-    """Which of the registries of a BMC are that of its BIOS: one, or several among which the systems that they support
-    decide.
+def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
+    """Return the registries of a BMC that may be that of its BIOS: one, or several among which the systems that they
+    support decide.
 
     :param paths: of the members of /redfish/v1/Registries
     :param name: that Bios gives it; several vendors give one that is no member's
@@ -115,8 +115,8 @@ def location(data: Data) -> str:
 
     :raises ParseError: it names none
     """
-    found = mapping(data, "a registry").get("Location")
-    places = sorted(rows(found), key=lambda place: not text_at(place, "Language").lower().startswith("en"))
+    found = get_mapping(data, "a registry").get("Location")
+    places = sorted(get_rows(found), key=lambda place: not text_at(place, "Language").lower().startswith("en"))
     paths = [place["Uri"] for place in places if is_path(place.get("Uri"))]
     if not paths:
         raise ParseError("the location of a registry", str(found), "a list with the path of its body on this BMC")
@@ -124,25 +124,25 @@ def location(data: Data) -> str:
 
 
 def supports(data: Data, model: str, serial: str) -> bool:
-    """Whether a registry names this system as one that it is for.
+    """Return whether a registry supports this system.
 
     :raises ParseError: it is no registry
     """
     named = {
         text_at(row, name)
-        for row in rows(mapping(data, "a registry").get("SupportedSystems"))
+        for row in get_rows(get_mapping(data, "a registry").get("SupportedSystems"))
         for name in ("ProductName", "SystemId")
     }
     return bool(named & {model, serial} - {""})
 
 
 def parse(data: Data, path: str) -> Registry:
-    """The body of a registry.
+    """Parse the body of a registry.
 
     :raises ParseError: no registry of attributes
     """
-    entries = inner(mapping(data, "a registry"), "RegistryEntries")
-    found = [row for row in rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
+    entries = get_inner(get_mapping(data, "a registry"), "RegistryEntries")
+    found = [row for row in get_rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
     if not found:
         raise ParseError(f"registry {path}", str(entries.get("Attributes")), "a list of attributes with names")
     # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the
@@ -167,7 +167,7 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _is_wanted(row: Data) -> bool:
-    """Whether an attribute belongs to any key."""
+    """Return whether an attribute belongs to any key."""
     name, display = row["AttributeName"], row.get("DisplayName")
     if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS:
         return False
@@ -175,7 +175,7 @@ def _is_wanted(row: Data) -> bool:
 
 
 def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
-    pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in rows(row.get("Value"))]
+    pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in get_rows(row.get("Value"))]
     reset = row.get("ResetRequired")
     return Entry(
         name=row["AttributeName"],
@@ -190,12 +190,12 @@ def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Ent
 
 
 def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
-    """By attribute what makes it hidden or read-only. A dependency that is not understood is left out."""
+    """Return, by attribute, what makes it hidden or read-only. A dependency that is not understood is left out."""
     found: dict[str, list[Dependency]] = {}
-    for rule in (inner(item, "Dependency") for item in rows(data)):
+    for rule in (get_inner(item, "Dependency") for item in get_rows(data)):
         if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):
             continue
-        terms = rows(rule.get("MapFrom"))
+        terms = get_rows(rule.get("MapFrom"))
         known = all(
             term.get("MapFromProperty") == "CurrentValue" and term.get("MapFromCondition") in ("EQU", "NEQ")
             for term in terms

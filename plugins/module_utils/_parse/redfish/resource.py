@@ -17,8 +17,8 @@ Data = typing.Mapping[str, typing.Any]
 MOST_LETTERS = 256
 
 
-def mapping(data: typing.Any, source: str) -> Data:
-    """A resource.
+def get_mapping(data: typing.Any, source: str) -> Data:
+    """Parse a resource.
 
     :param source: what it is, for the error's text
     :raises ParseError: it is none
@@ -28,36 +28,36 @@ def mapping(data: typing.Any, source: str) -> Data:
     return data
 
 
-def inner(data: Data, *names: str) -> Data:
-    """The object at this path; an absent one, and what is none, is empty. For parts that a BMC need not have."""
+def get_inner(data: Data, *names: str) -> Data:
+    """Return the object at this path; an absent one, and what is none, is empty. For parts that a BMC need not have."""
     for name in names:
         found = data.get(name)
         data = found if isinstance(found, dict) else {}
     return data
 
 
-def rows(data: typing.Any) -> list[Data]:
-    """The objects of a list; of anything else none. For parts that a BMC need not have."""
+def get_rows(data: typing.Any) -> list[Data]:
+    """Return the objects of a list; of anything else none. For parts that a BMC need not have."""
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 
 
 def text_at(data: Data, name: str) -> str:
-    """A text in one line; empty where there is none."""
+    """Return a text in one line; empty where there is none."""
     found = data.get(name)
     return " ".join(found.split())[:200] if isinstance(found, str) else ""
 
 
 def is_path(text: typing.Any) -> bool:
-    """Whether it is a path on the same BMC, which a request line can hold."""
+    """Return whether it is a path on the same BMC, which a request line can hold."""
     return PATH.fits(text)
 
 
 def link(data: typing.Any) -> str:
-    """The path of a reference; empty where it is none. One that leads away from this BMC is none."""
+    """Return the path of a reference; empty where it is none. One that leads away from this BMC is none."""
     found = data.get("@odata.id") if isinstance(data, dict) else None
     return str(found) if is_path(found) else ""
 
 
 def last(path: str) -> str:
-    """The id at the end of a path."""
+    """Return the id at the end of a path."""
     return path.rstrip("/").rpartition("/")[2]

@@ -13,8 +13,8 @@ import typing
 from ..._model.bios import BiosJob
 from ..._model.boundary.paths import Path
 from ..._model.errors import ParseError
-from ..._model.identity import Identity, identity_of
-from .resource import MOST_LETTERS, Data, inner, is_path, last, link, mapping, rows, text_at
+from ..._model.identity import Identity, make_identity
+from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, link, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
 _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
@@ -71,25 +71,25 @@ class Manager:
     lockdown: Path
 
 
-def members(data: Data, source: str) -> tuple[str, ...]:
+def list_members(data: Data, source: str) -> tuple[str, ...]:
     """Paths of the members of a collection.
 
     :raises ParseError: no collection
     """
-    found = mapping(data, source).get("Members")
+    found = get_mapping(data, source).get("Members")
     if not isinstance(found, list):
         raise ParseError(source, str(found), "a list of members")
     return tuple(path for path in map(link, found) if path)
 
 
-def system(data: Data) -> System:
-    """A ComputerSystem.
+def parse_system(data: Data) -> System:
+    """Parse a ComputerSystem.
 
     :raises ParseError: it is none
     """
-    data = mapping(data, "the system")
-    managers = rows(inner(data, "Links").get("ManagedBy"))
-    action = inner(data, "Actions", "#ComputerSystem.Reset")
+    data = get_mapping(data, "the system")
+    managers = get_rows(get_inner(data, "Links").get("ManagedBy"))
+    action = get_inner(data, "Actions", "#ComputerSystem.Reset")
     # the serial number of Dell's DMI is the service tag, which an iDRAC calls SKU; SerialNumber is that of the board.
     # To others SKU is a number of the model
     tags = (
@@ -106,7 +106,7 @@ def system(data: Data) -> System:
         reset=link({"@odata.id": action.get("target")}),
         resets=_texts(action.get("ResetType@Redfish.AllowableValues")),
         reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
-        identity=identity_of(data.get("UUID"), tags),
+        identity=make_identity(data.get("UUID"), tags),
     )
 
 
@@ -117,21 +117,21 @@ def reset_types(data: Data) -> tuple[str, ...]:
     """
     told = [
         row
-        for row in rows(mapping(data, "the ActionInfo of the reset").get("Parameters"))
+        for row in get_rows(get_mapping(data, "the ActionInfo of the reset").get("Parameters"))
         if row.get("Name") == "ResetType"
     ]
     return _texts(told[0].get("AllowableValues")) if told else ()
 
 
-def bios(data: Data) -> Bios:
-    """A Bios.
+def parse_bios(data: Data) -> Bios:
+    """Parse a Bios.
 
     :raises ParseError: it has no attributes
     """
-    attributes = mapping(data, "Bios").get("Attributes")
+    attributes = get_mapping(data, "Bios").get("Attributes")
     if not isinstance(attributes, dict):
         raise ParseError("Bios", str(attributes), "the attributes of a BIOS")
-    settings = inner(data, "@Redfish.Settings")
+    settings = get_inner(data, "@Redfish.Settings")
     times = settings.get("SupportedApplyTimes")
     return Bios(
         attributes=_values(attributes),
@@ -142,13 +142,13 @@ def bios(data: Data) -> Bios:
     )
 
 
-def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Values of a settings object that wait for a reset. Some BMCs hold a full copy there, some only what waits, some
     no attributes at all.
 
     :raises ParseError: its attributes are none
     """
-    attributes = mapping(data, "the settings object of Bios").get("Attributes")
+    attributes = get_mapping(data, "the settings object of Bios").get("Attributes")
     if attributes is None:
         return {}
     if not isinstance(attributes, dict):
@@ -158,24 +158,24 @@ def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, t
     }
 
 
-def manager(data: Data) -> Manager:
-    """A Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
+def parse_manager(data: Data) -> Manager:
+    """Parse a Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
 
     :raises ParseError: it is none
     """
-    dell = inner(mapping(data, "the manager"), "Links", "Oem", "Dell")
-    supermicro = inner(data, "Oem", "Supermicro")
-    own = [path for path in map(link, rows(dell.get("DellAttributes"))) if last(path).startswith("iDRAC.")]
+    dell = get_inner(get_mapping(data, "the manager"), "Links", "Oem", "Dell")
+    supermicro = get_inner(data, "Oem", "Supermicro")
+    own = [path for path in map(link, get_rows(dell.get("DellAttributes"))) if last(path).startswith("iDRAC.")]
     return Manager(jobs=link(dell.get("Jobs")), lockdown=own[0] if own else link(supermicro.get("SysLockdown")))
 
 
 def lockdown(data: Data) -> bool:
-    """Whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
+    """Return whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
 
     :raises ParseError: it does not say
     """
-    data = mapping(data, "lockdown mode")
-    found = inner(data, "Attributes").get("Lockdown.1.SystemLockdown", data.get("SysLockdownEnabled"))
+    data = get_mapping(data, "lockdown mode")
+    found = get_inner(data, "Attributes").get("Lockdown.1.SystemLockdown", data.get("SysLockdownEnabled"))
     if found is True or found == "Enabled":
         return True
     if found is False or found == "Disabled":
@@ -184,41 +184,43 @@ def lockdown(data: Data) -> bool:
 
 
 def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
-    """The members of a collection that was asked for with ``$expand``; None where the BMC gave links all the same.
+    """Return the members of a collection that was asked for with ``$expand``; None where the BMC gave links all the
+    same.
 
     :raises ParseError: no collection
     """
-    members(data, source)
-    found = rows(data["Members"])
+    list_members(data, source)
+    found = get_rows(data["Members"])
     return None if any("JobState" not in member for member in found) else found
 
 
 def next_page(data: Data) -> str:
-    """The path of the next part of a collection; empty where this is the last one.
+    """Return the path of the next part of a collection; empty where this is the last one.
 
     :raises ParseError: it is somewhere else
     """
-    found = mapping(data, "a collection").get("Members@odata.nextLink")
+    found = get_mapping(data, "a collection").get("Members@odata.nextLink")
     if found is not None and not is_path(found):
         raise ParseError("the next page of a collection", str(found), "a path on this BMC")
     return found or ""
 
 
-def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is over."""
+def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
+    """Return those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is
+    over."""
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
-        for job in rows(list(jobs))
+        for job in get_rows(list(jobs))
         if text_at(job, "JobType") == _BIOS_JOB and not _ENDED.search(text_at(job, "JobState"))
     )
 
 
-def failed_job(jobs: typing.Iterable[Data]) -> str:
-    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or
+def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
+    """Return why the last job that was to write BIOS attributes failed, with its id; empty where it did not fail, or
     there was none."""
     over = [
         job
-        for job in rows(list(jobs))
+        for job in get_rows(list(jobs))
         if text_at(job, "JobType") == _BIOS_JOB and _ENDED.search(text_at(job, "JobState"))
     ]
     # ids count up on an iDRAC; a time may be TIME_NA
@@ -233,11 +235,11 @@ def failed_job(jobs: typing.Iterable[Data]) -> str:
     )
 
 
-def message_id(data: typing.Any) -> str:
-    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its
-    text may repeat what it was sent."""
-    error = inner({"": data}, "", "error")
-    told = [row.get("MessageId") for row in rows(error.get("@Message.ExtendedInfo"))]
+def parse_message_id(data: typing.Any) -> str:
+    """Return why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave
+    none. Its text may repeat what it was sent."""
+    error = get_inner({"": data}, "", "error")
+    told = [row.get("MessageId") for row in get_rows(error.get("@Message.ExtendedInfo"))]
     found = (told or [error.get("code")])[0]
     return (
         found
@@ -249,35 +251,38 @@ def message_id(data: typing.Any) -> str:
 
 
 def said(data: typing.Any) -> str:
-    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties
-    that it refused (DSP0266, 6.5.7)."""
+    """Return why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the
+    properties that it refused (DSP0266, 6.5.7)."""
     top = data if isinstance(data, dict) else {}
     of_properties = [
-        row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)
+        row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in get_rows(value)
     ]
     told = [
-        text_at(row, "Message") for row in (*rows(inner(top, "error").get("@Message.ExtendedInfo")), *of_properties)
+        text_at(row, "Message")
+        for row in (*get_rows(get_inner(top, "error").get("@Message.ExtendedInfo")), *of_properties)
     ]
-    return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(inner(top, "error"), "message")
+    return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(get_inner(top, "error"), "message")
 
 
 def etag(data: typing.Any, header: str) -> str:
-    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can
-    hold."""
-    found = header or inner({"": data}, "").get("@odata.etag")
+    """Return the ETag by which a change of a resource is detected; empty where the BMC gives none, or one that a header
+    can't hold."""
+    found = header or get_inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
 
 def job_of(path: str) -> str:
-    """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
+    """Return the id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 
 def _refused(settings: Data) -> str:
-    """What of the annotation @Redfish.Settings is no success (DSP0266, 9.10)."""
+    """Return the messages of the annotation @Redfish.Settings that are not a success (DSP0266, 9.10)."""
     told = [
-        row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
+        row
+        for row in get_rows(settings.get("Messages"))
+        if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
     ]
     named = [(text_at(row, "MessageId"), text_at(row, "Message")) for row in told]
     bad = [

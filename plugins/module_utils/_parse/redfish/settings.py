@@ -13,14 +13,14 @@ from .registry import Entry, Registry
 from .resources import Bios
 
 
-def settings(
+def list_settings(
     bios: Bios,
     pending: typing.Mapping[str, typing.Any],
     registry: typing.Optional[Registry],
     held: str,
     keys: typing.Iterable[Key],
 ) -> tuple[BiosSetting, ...]:
-    """The settings of a node, one for each key, also for one whose attribute was not found.
+    """Return the settings of a node, one for each key, also for one whose attribute was not found.
 
     :param pending: values that wait for a reset, by attribute
     :param registry: None where its body is missing; attributes are found by the table of names then, as where no
@@ -28,13 +28,13 @@ def settings(
     :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
     """
     return tuple(
-        _by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held)
+        _find_by_registry(key, bios, pending, registry, held) if registry else _find_by_names(key, bios, pending, held)
         for key in keys
     )
 
 
-def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
-    """Why a BMC would refuse any new value of its BIOS now; empty when it would not, or does not say."""
+def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
+    """Return why a BMC would refuse any new value of its BIOS now; empty when it would not, or gives no reason."""
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"
     if jobs:
@@ -42,7 +42,7 @@ def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[
     return "" if bios.settings else "the BMC offers no settings object for its BIOS"
 
 
-def _by_registry(
+def _find_by_registry(
     key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str
 ) -> BiosSetting:
     # an attribute of the registry that this node does not tell is of another board of the model
@@ -71,7 +71,7 @@ def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any
     )
 
 
-def _by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
+def _find_by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
     found = tuple(
         BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held)
         for name, value in bios.attributes.items()

@@ -22,12 +22,12 @@ _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
 def _plain(value: typing.Any) -> str:
-    """A value for a comparison: lower case, single spaces."""
+    """Return a value for a comparison: lower case, single spaces."""
     return " ".join(str(value).lower().split())
 
 
 def switch(value: typing.Any) -> typing.Optional[bool]:
-    """Whether a value is on or off; None where it says neither, as ``Auto`` does.
+    """Return whether a value is on or off; None where it is neither, such as ``Auto``.
 
     >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
     (True, False, True, None)
@@ -37,7 +37,7 @@ def switch(value: typing.Any) -> typing.Optional[bool]:
 
 
 def number(key: str, value: typing.Any) -> typing.Optional[int]:
-    """What a value counts: bytes of a request, NUMA nodes of a socket; None where it says no number.
+    """Return the number in a value: bytes of a request, NUMA nodes of a socket; None where it has none.
 
     >>> number("max_read_request", "4096B"), number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
     (4096, 2, 1)
@@ -56,7 +56,7 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
 
 
 def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None) -> typing.Optional[bool]:
-    """Whether a value is this one; None where it does not say.
+    """Return whether a value is this one; None where it is ambiguous.
 
     :param wanted: one value, in anybody's words
     :param label: the value's other name, where it has one
@@ -82,7 +82,7 @@ def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any 
 def matches(
     key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Whether a value is one of those that are wanted; None where it does not say.
+    """Return whether a value is one of the wanted ones; None where it is ambiguous.
 
     :param wanted: values in anybody's words
     :param label: the value's other name, where it has one
@@ -92,8 +92,8 @@ def matches(
 
 
 def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
-    """A wanted value as the BMC writes the current one, where no registry says which it may take; None where that can't
-    be told.
+    """Parse a wanted value as the BMC writes the current one, where no registry says which it may take; None where that
+    can't be told.
 
     A text that means neither on, off nor a number is left as it is: it is a word of that BIOS.
 

@@ -8,24 +8,24 @@ import typing
 
 from ..._model.disruption_override import DISRUPTION
 from ..._model.intent import ClusterIntent
-from ..._model.proposal import Blank, Entry, Section, Value, data_of
+from ..._model.proposal import Blank, Entry, Section, Value, make_data
 from ..._model.sriov_operator import OperatorFacts
-from .groups import Group
-from .seen import Seen
+from .groups import HcaGroup
+from .inputs import ProposalInputs
 
 # of a node that the operator drains, and that it reboots as well
 _DRAIN_SECONDS, _REBOOT_SECONDS = 300, 900
 
 
-def cluster_section(
-    groups: typing.Sequence[Group], items: typing.Sequence[Section], seen: Seen, nodes: tuple[str, ...]
+def propose_cluster_section(
+    groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section], seen: ProposalInputs, nodes: tuple[str, ...]
 ) -> Section:
-    disruption = _disruption(groups, items)
+    disruption = _propose_disruption(groups, items)
     seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
     wait = max(ClusterIntent().wait_seconds, seconds)
     entries: tuple[tuple[str, Entry], ...] = (
-        ("node_selector", _node_selector(seen.operators, nodes)),
-        _resource_prefix(seen.operators),
+        ("node_selector", _propose_node_selector(seen.operators, nodes)),
+        _propose_resource_prefix(seen.operators),
         (
             "wait_seconds",
             Value(
@@ -39,8 +39,8 @@ def cluster_section(
     return Section(entries, "what all fabrics share")
 
 
-def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section]) -> Value:
-    wanted = [data_of(item).get("virtual_functions") for item in items]
+def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section]) -> Value:
+    wanted = [make_data(item).get("virtual_functions") for item in items]
     there = all(hca.sriov and hca.sriov.current == count for group, count in zip(groups, wanted) for hca in group.all)
     if there:
         return Value(
@@ -55,8 +55,9 @@ def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section])
     return Value("reboot", why, DISRUPTION)
 
 
-def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
-    """What the operator puts before the names of resources. Where it is needs no key: each stage sees that."""
+def _propose_resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
+    """Propose the prefix that the operator puts before the names of resources. Its namespace needs no key: each stage
+    finds it."""
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"
     if operators is None:
@@ -81,7 +82,9 @@ def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, En
     )
 
 
-def _node_selector(operators: typing.Optional[OperatorFacts], nodes: tuple[str, ...]) -> typing.Union[Section, Blank]:
+def _propose_node_selector(
+    operators: typing.Optional[OperatorFacts], nodes: tuple[str, ...]
+) -> typing.Union[Section, Blank]:
     label = ClusterIntent().node_selector
     ((key, value),) = label.items()
     hint = "a mapping with a label of the nodes that take part, and of no other"

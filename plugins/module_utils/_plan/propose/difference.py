@@ -7,15 +7,15 @@ from __future__ import annotations
 import typing
 
 from ..._model.load import to_data
-from ..._model.proposal import Entry, Proposal, Section, Sections, Value, data_of
+from ..._model.proposal import Entry, Proposal, Section, Sections, Value, make_data
 
 #: what has many right values
 _FREE = ("name", "resource_name", "range", "wait_seconds")
 
 
 def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
-    """Where an intent that is there says something else than the proposal, one line each. What a proposal leaves open
-    is no difference.
+    """Return the differences between an existing intent and the proposal, one line each. What a proposal leaves open is
+    no difference.
 
     Fabrics are compared in their order. Names and ranges are the user's to give, and no difference; neither is what the
     proposal says nothing about.
@@ -40,8 +40,8 @@ def _differ(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> Non
     elif isinstance(entry, Sections) and isinstance(there, list):
         for index, (item, other) in enumerate(zip(entry.items, there)):
             _differ(item, other, f"{path}[{index}]", lines)
-    elif isinstance(entry, Value) and _listed(data_of(entry)) != _listed(there):
-        lines.append(f"{path}: {there}; proposed is {data_of(entry)}: {entry.why}")
+    elif isinstance(entry, Value) and _listed(make_data(entry)) != _listed(there):
+        lines.append(f"{path}: {there}; proposed is {make_data(entry)}: {entry.why}")
 
 
 def _listed(value: typing.Any) -> typing.Any:

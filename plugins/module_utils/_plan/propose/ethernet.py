@@ -16,9 +16,9 @@ import typing
 from ..._model.hca import Hca
 from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from ..._model.text import folded
-from .groups import Group, Out, rate_of, unfit
+from .groups import HcaGroup, Out, compute_rate, explain_unfit
+from .inputs import Nodes
 from .joins import Joins, Nic, Place, Switch
-from .seen import Nodes
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
 Members = dict[str, tuple[Hca, ...]]
@@ -31,20 +31,20 @@ class _Network(typing.NamedTuple):
     switches: frozenset[str]
 
 
-def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
+def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
     """NICs with RDMA of the rate that most nodes have at most, by the networks that they are on."""
-    members = _usual(
+    members = _find_usual(
         nodes,
         {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None},
         out,
     )
     if not members:
         return []
-    rate = max(rate_of(hca) for hcas in members.values() for hca in hcas)
+    rate = max(compute_rate(hca) for hcas in members.values() for hca in hcas)
     what = f"Ethernet links of {rate:g} Gb/s with RDMA"
     seen = _seen(members, neighbours)
     joins = _join(seen)
-    networks = _networks(seen, joins.components())
+    networks = _list_networks(seen, joins.components())
     rejected = joins.rejected()
     for node, hcas in members.items():
         for hca in hcas:
@@ -55,7 +55,7 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
     silent = everywhere - {nic for network in networks for nic in network.nics}
     fabrics = _joined(networks, members) if len(networks) > 1 else networks
     if len(fabrics) < 2:
-        return [Group(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
+        return [HcaGroup(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
     for node, name in sorted(silent):
         hca = next(hca for hca in members[node] if hca.name == name)
         out.add(
@@ -65,39 +65,39 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
             " add it by hand.",
         )
     return [
-        Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}")
+        HcaGroup(False, (), _of(members, fabric.nics), f"{what}, on one network by {_collect_evidence(fabric)}")
         for fabric in fabrics
     ]
 
 
-def _usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
+def _find_usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
     fit: dict[str, list[Hca]] = {}
     for name, hcas in nodes.items():
         uplinks = set(seen[name].uplinks) if name in seen else set()
         for hca in hcas:
             if hca.is_virtual:
                 continue
-            why = unfit(hca) or _not_roce(hca) or _uplink(hca, uplinks)
+            why = explain_unfit(hca) or _not_roce(hca) or _uplink(hca, uplinks)
             if why:
                 out.add(name, hca, why)
             else:
                 fit.setdefault(name, []).append(hca)
     # each node has one voice: a single one, whatever it tells, takes the fabric from no other
-    votes = collections.Counter(max(map(rate_of, some)) for some in fit.values())
+    votes = collections.Counter(max(map(compute_rate, some)) for some in fit.values())
     usual = max(votes, key=lambda rate: (votes[rate], rate), default=0.0)
     for name, some in fit.items():
         for hca in some:
-            rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {usual:g}"
-            if rate_of(hca) < usual:
+            rates = f"its link runs at {compute_rate(hca):g} Gb/s and others at {usual:g}"
+            if compute_rate(hca) < usual:
                 out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
-            elif rate_of(hca) > usual:
+            elif compute_rate(hca) > usual:
                 out.add(
                     name,
                     hca,
                     f"{rates}, which is the fastest of {votes[usual]} of {len(fit)} nodes. Look at its link, or add a"
                     " fabric by hand.",
                 )
-    members = {name: tuple(hca for hca in some if rate_of(hca) == usual) for name, some in fit.items()}
+    members = {name: tuple(hca for hca in some if compute_rate(hca) == usual) for name, some in fit.items()}
     return {name: hcas for name, hcas in members.items() if hcas}
 
 
@@ -126,7 +126,7 @@ def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
 
 
 def _seen(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
-    """What each of the NICs has seen."""
+    """Return the neighbours of each of the NICs."""
     found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
@@ -163,7 +163,7 @@ def _network_of(port: SwitchPort) -> Switch:
     return ("switch", port.chassis, port.vlan)
 
 
-def _networks(
+def _list_networks(
     seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]], components: typing.Iterable[typing.Iterable[Place]]
 ) -> list[_Network]:
     names = {
@@ -223,7 +223,7 @@ def _why(
     count: int,
     neighbours: Neighbours,
 ) -> str:
-    """What is known where all are proposed as one fabric."""
+    """Describe what is known where all are proposed as one fabric."""
     if not networks:
         errors = sorted(
             {
@@ -236,9 +236,9 @@ def _why(
         return f"which network they are cabled to is not seen{because}, so look whether it is one"
     rest = f"; {len(silent)} of {count} have seen nobody, so look whether they are on it" if silent else ""
     if len(networks) == 1:
-        return f"one network by {_evidence(networks[0])}{rest}"
+        return f"one network by {_collect_evidence(networks[0])}{rest}"
     if fabrics:
-        racks = f"{len(networks)} networks without a node in common, {_evidence(fabrics[0])}"
+        racks = f"{len(networks)} networks without a node in common, {_collect_evidence(fabrics[0])}"
         return f"{racks}: racks of one fabric where they are routed, so look whether they are{rest}"
     switches = ", ".join(sorted({name for network in networks for name in network.switches})[:8])
     where = f" ({switches})" if switches else ""
@@ -248,7 +248,7 @@ def _why(
     )
 
 
-def _evidence(network: _Network) -> str:
+def _collect_evidence(network: _Network) -> str:
     if not network.switches:
         return "the neighbours that the nodes see"
     return f"LLDP of {folded(sorted(network.switches), 4)}"

@@ -8,14 +8,14 @@ import collections
 import re
 import typing
 
+from ..._check.fleet.hca_locations import collect_places, number_by_leaf
 from ..._check.fleet.hcas_of_fabric import resolve
-from ..._check.fleet.places import by_leaf, places
 from ..._model.intent import Fabric, Network, Select
 from ..._model.proposal import Blank, Entry, Section, Value
 from ..._model.sriov_operator import OperatorFacts
-from .groups import NVIDIA, Group, link_of, model_of, rate_of, unfit
+from .groups import NVIDIA, HcaGroup, compute_rate, explain_unfit, link_of, model_of
+from .inputs import Nodes, ProposalInputs
 from .networks import Networks
-from .seen import Nodes, Seen
 
 #: VFs of an HCA where firmware offers more: pods of a node that share an HCA are seldom more
 USUAL_FUNCTIONS = 8
@@ -27,35 +27,37 @@ GPU_MODEL = "nvidia.com/gpu.product"
 _FAST_GPU = re.compile(r"\b(A100|A800|G?H[0-9]{2,3}|G?B[0-9]{3})\b")
 
 
-def fabric_section(name: str, group: Group, alone: bool, seen: Seen, nodes: Nodes, networks: Networks) -> Section:
+def propose_fabric_section(
+    name: str, group: HcaGroup, alone: bool, seen: ProposalInputs, nodes: Nodes, networks: Networks
+) -> Section:
     resource = f"rdma_{name.replace('-', '_')}"
-    functions = _functions(group)
+    functions = _propose_functions(group)
     named = Value(name, "any name will do; findings and objects bear it")
     entries: list[tuple[str, Entry]] = [
         ("name", named),
-        ("profile", _profile(group, seen.operators)),
+        ("profile", _propose_profile(group, seen.operators)),
         ("select", _select(group, alone, nodes)),
     ]
     entries += [
         ("virtual_functions", functions),
         ("resource_name", Value(resource, "any name will do; pods ask for it")),
-        ("network", _network(name, group, seen.namespace)),
-        ("ipam", _ipam(name, group, functions, seen, networks)),
+        ("network", _propose_network(name, group, seen.namespace)),
+        ("ipam", _propose_ipam(name, group, functions, seen, networks)),
     ]
     if group.infiniband:
-        entries.append(("rails", _rails(group, seen)))
+        entries.append(("rails", _propose_rails(group, seen)))
     models = collections.Counter(map(model_of, group.all))
     found = ", ".join(f"{count} HCAs of model {model}" for model, count in sorted(models.items()))
-    return Section(tuple(entries), f"{group.why}: {found}, {_rates(group)}, on {len(group.members)} nodes")
+    return Section(tuple(entries), f"{group.why}: {found}, {_find_rates(group)}, on {len(group.members)} nodes")
 
 
-def _rates(group: Group) -> str:
-    rates = sorted({rate_of(hca) for hca in group.all})
+def _find_rates(group: HcaGroup) -> str:
+    rates = sorted({compute_rate(hca) for hca in group.all})
     return " and ".join(f"{rate:g} Gb/s" for rate in rates)
 
 
-def _profile(group: Group, operators: typing.Optional[OperatorFacts]) -> Value:
-    gpus = _gpus(group, operators)
+def _propose_profile(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -> Value:
+    gpus = _describe_gpus(group, operators)
     if group.infiniband:
         return Value("sriov_infiniband", f"the ports are InfiniBand, and the HCAs can have virtual functions{gpus}")
     return Value(
@@ -63,8 +65,8 @@ def _profile(group: Group, operators: typing.Optional[OperatorFacts]) -> Value:
     )
 
 
-def _gpus(group: Group, operators: typing.Optional[OperatorFacts]) -> str:
-    """What the GPUs of its nodes ask of a network (row S2.6), where a label tells their model."""
+def _describe_gpus(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -> str:
+    """Describe what the GPUs of its nodes need of a network (row S2.6), where a label names their model."""
     nodes = operators.nodes if operators else ()
     models = sorted(
         {node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)}
@@ -83,7 +85,7 @@ def _gpus(group: Group, operators: typing.Optional[OperatorFacts]) -> str:
     )
 
 
-def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
+def _select(group: HcaGroup, alone: bool, nodes: Nodes) -> Section:
     entries: list[tuple[str, Entry]] = []
     chosen = {(name, hca.name) for name, hcas in group.members.items() for hca in hcas}
     addresses = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
@@ -105,7 +107,7 @@ def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
             hca
             for name, hcas in nodes.items()
             for hca in hcas
-            if not hca.is_virtual and link_of(hca) == "InfiniBand" and unfit(hca)
+            if not hca.is_virtual and link_of(hca) == "InfiniBand" and explain_unfit(hca)
         ]
         if rest:
             entries.append(
@@ -141,7 +143,7 @@ def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
     return Section(tuple(entries), "which HCAs of a node belong to the fabric")
 
 
-def _functions(group: Group) -> typing.Union[Value, Blank]:
+def _propose_functions(group: HcaGroup) -> typing.Union[Value, Blank]:
     totals = {hca.sriov.total if hca.sriov else None for hca in group.all}
     currents = {hca.sriov.current if hca.sriov else None for hca in group.all}
     known = [total for total in totals if total]
@@ -160,7 +162,7 @@ def _functions(group: Group) -> typing.Union[Value, Blank]:
     return Value(few, f"firmware of all HCAs offers {most}; each pod takes one, so that this is how many share an HCA")
 
 
-def _network(name: str, group: Group, namespace: str) -> Section:
+def _propose_network(name: str, group: HcaGroup, namespace: str) -> Section:
     pods: Entry = Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")
     entries: list[tuple[str, Entry]] = [
         ("name", Value(name, "any name will do; pods name it in their annotation")),
@@ -171,7 +173,9 @@ def _network(name: str, group: Group, namespace: str) -> Section:
     return Section(tuple(entries), "what pods name in their annotation")
 
 
-def _ipam(name: str, group: Group, functions: typing.Union[Value, Blank], seen: Seen, networks: Networks) -> Section:
+def _propose_ipam(
+    name: str, group: HcaGroup, functions: typing.Union[Value, Blank], seen: ProposalInputs, networks: Networks
+) -> Section:
     each = functions.value if isinstance(functions, Value) and isinstance(functions.value, int) else 2 * USUAL_FUNCTIONS
     on_node = group.per_node * each
     count = len(seen.hcas)
@@ -204,7 +208,7 @@ def _ipam(name: str, group: Group, functions: typing.Union[Value, Blank], seen: 
     return Section(tuple(entries), "addresses of the VFs")
 
 
-def _rails(group: Group, seen: Seen) -> typing.Union[Value, Blank]:
+def _propose_rails(group: HcaGroup, seen: ProposalInputs) -> typing.Union[Value, Blank]:
     if group.per_node == 1:
         return Value("leaf", "one HCA a node is one rail")
     hcas = {name: item.value for name, item in seen.hcas.items() if item.value is not None and item.error is None}
@@ -212,7 +216,9 @@ def _rails(group: Group, seen: Seen) -> typing.Union[Value, Blank]:
     chosen = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
     fabric = Fabric("proposed", "sriov_infiniband", Network("default"), Select(group.per_node, group.managers, chosen))
     leaves: dict[str, typing.Counter[int]] = {}
-    for place in places(by_leaf(resolve(fabric, hcas, subnets), seen.topologies), seen.topologies).values():
+    for place in collect_places(
+        number_by_leaf(resolve(fabric, hcas, subnets), seen.topologies), seen.topologies
+    ).values():
         if place.leaf is not None:
             leaves.setdefault(place.leaf, collections.Counter())[place.rail] += 1
     if not leaves:

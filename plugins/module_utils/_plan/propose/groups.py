@@ -11,7 +11,7 @@ import typing
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
 from ..._model.hca import Hca
 from ..._model.proposal import LeftOut
-from .seen import Nodes, Seen
+from .inputs import Nodes, ProposalInputs
 
 #: PCI vendor of NVIDIA's network adapters, and its adapters with processors of their own: BlueField 1 to 4 (pci.ids)
 NVIDIA = "15b3"
@@ -19,7 +19,7 @@ BLUEFIELDS = ("a2d2", "a2d6", "a2dc", "a2df")
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class HcaGroup:
     """HCAs of one fabric.
 
     :ivar managers: GUIDs of its subnet managers, the master first; none on Ethernet
@@ -44,7 +44,7 @@ class Group:
 
 
 class Out:
-    """Who is left out, gathered by reason."""
+    """The HCAs that are left out, grouped by reason."""
 
     def __init__(self, nodes: typing.Collection[str]) -> None:
         self._nodes = nodes
@@ -74,12 +74,12 @@ def link_of(hca: Hca) -> str:
     return next((port.link_layer for port in hca.all_ports if port.link_layer), "")
 
 
-def rate_of(hca: Hca) -> float:
+def compute_rate(hca: Hca) -> float:
     return max((port.rate_gbps or 0.0 for port in hca.all_ports), default=0.0)
 
 
-def unfit(hca: Hca) -> str:
-    """Why an HCA is none that virtual functions are proposed for; empty when it is one."""
+def explain_unfit(hca: Hca) -> str:
+    """Return why no virtual functions are proposed for an HCA; empty when they are."""
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
     if hca.pci.vendor != NVIDIA:
@@ -96,7 +96,7 @@ def unfit(hca: Hca) -> str:
     return ""
 
 
-def infiniband(nodes: Nodes, seen: Seen, out: Out) -> list[Group]:
+def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
     """One group for each fabric: HCAs whose ports see the same subnet manager, or two that see each other."""
     alias = _same_fabric(seen.topologies)
     groups: dict[str, dict[str, list[Hca]]] = {}
@@ -110,7 +110,7 @@ def infiniband(nodes: Nodes, seen: Seen, out: Out) -> list[Group]:
             if hca.is_virtual or link_of(hca) != "InfiniBand":
                 continue
             master = masters.get(hca.rdma_device or "")
-            why = unfit(hca)
+            why = explain_unfit(hca)
             if why:
                 out.add(name, hca, why)
             elif master is None:
@@ -128,7 +128,7 @@ def infiniband(nodes: Nodes, seen: Seen, out: Out) -> list[Group]:
     for guid, members in groups.items():
         managers = alias.get(guid, (guid,))
         result.append(
-            Group(
+            HcaGroup(
                 True,
                 managers,
                 {name: tuple(hcas) for name, hcas in members.items()},
@@ -153,8 +153,8 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[st
     return found
 
 
-def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
-    """Nodes that have another number of HCAs on it than the rest."""
+def odd_nodes(fabric: str, group: HcaGroup) -> typing.Iterator[LeftOut]:
+    """Yield the nodes that have another number of HCAs on it than the rest."""
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
             what = (

@@ -14,7 +14,7 @@ _SEVERAL = 2
 
 
 class _Claims:
-    """What joins two components.
+    """The claims that join two components.
 
     :ivar claimants: nodes that claim it
     :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the
@@ -160,8 +160,8 @@ class Joins:
                 waiting += self._join(one, other)
 
     def _is_solid(self, one: Place, other: Place, claims: _Claims) -> bool:
-        """Whether two nodes claim that two components are one. Of a network of switches no single node may be in all
-        claims, by its word or its address."""
+        """Return whether two nodes claim that two components are one. Of a network of switches no single node may be in
+        all claims, by its own claim or its address."""
         if len(claims.claimants) < _SEVERAL:
             return False
         return not claims.common or not (one in self._with_switch or other in self._with_switch)
@@ -187,8 +187,8 @@ class Joins:
                 del self._rejected[nic]
 
     def _alone(self, nic: Nic) -> tuple[bool, list[Place]]:
-        """Whether a NIC is with no other node, and the components that it claims to be on; with no other node also
-        those where several nodes see it."""
+        """Return whether a NIC is with no other node, and the components that it claims to be on; with no other node
+        also those where several nodes see it."""
         home = self.find(nic)
         found = {self.find(switch) for switch in self._heard.get(nic, ())} | {
             self.find(other) for other in self._seen.get(nic, ())

@@ -36,7 +36,7 @@ class Networks:
                 self._taken.append(network.supernet(new_prefix=_AROUND_NODE) if wide else network)
 
     def take(self, addresses: int, why: str) -> typing.Union[Value, Blank]:
-        """A network with so many addresses; a blank where nobody knows what is in use."""
+        """Return a network with so many addresses; a blank where nobody knows what is in use."""
         prefix = min(_SMALLEST, 32 - (addresses - 1).bit_length())
         if self._addresses is None or self._addresses.errors:
             seen = (

@@ -10,20 +10,21 @@ import typing
 from ..._model.neighbours import ObservedNeighbours
 from ..._model.proposal import LeftOut, Proposal, Sections
 from ..._model.text import folded
-from .cluster import cluster_section
+from .cluster import propose_cluster_section
 from .ethernet import ethernet
-from .fabric import fabric_section
-from .groups import Group, Out, infiniband, link_of, odd_nodes, rate_of
+from .fabric import propose_fabric_section
+from .groups import HcaGroup, Out, compute_rate, infiniband, link_of, odd_nodes
+from .inputs import Nodes, ProposalInputs
 from .networks import Networks
-from .seen import Nodes, Seen
 
 #: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make
 #: thousands
 MOST_FABRICS = 32
 
 
-def propose(seen: Seen) -> Proposal:
-    """The intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out`` why."""
+def propose(seen: ProposalInputs) -> Proposal:
+    """Return the intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out``
+    why."""
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
     absent = tuple(
@@ -47,20 +48,20 @@ def propose(seen: Seen) -> Proposal:
         for hca in hcas:
             if not hca.is_virtual and link_of(hca) != "InfiniBand":
                 out.add(name, hca, why)
-    groups.sort(key=lambda group: (-group.per_node * max(rate_of(hca) for hca in group.all), group.managers))
+    groups.sort(key=lambda group: (-group.per_node * max(compute_rate(hca) for hca in group.all), group.managers))
     groups = _bound(groups, out)
     networks = Networks(seen.addresses)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
         alone = sum(other.infiniband == group.infiniband for other in groups) == 1
-        items.append(fabric_section(f"fabric-{number}", group, alone, seen, nodes, networks))
+        items.append(propose_fabric_section(f"fabric-{number}", group, alone, seen, nodes, networks))
         odd += list(odd_nodes(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
     notes = (*unread, *_apart(groups), *_partly(seen), *_own_nics(groups, nodes, seen), *_holders(nodes, seen, names))
     return Proposal(
-        fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
+        fabrics, propose_cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
     )
 
 
@@ -75,7 +76,7 @@ def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
     return found, {name: hcas for name, hcas in nodes.items() if name not in found}
 
 
-def _bound(groups: list[Group], out: Out) -> list[Group]:
+def _bound(groups: list[HcaGroup], out: Out) -> list[HcaGroup]:
     """Return the groups that most nodes are in, in the order that they have, and leave out the others by name."""
     places = sorted(range(len(groups)), key=lambda place: -len(groups[place].members))
     for place in places[MOST_FABRICS:]:
@@ -90,7 +91,7 @@ def _bound(groups: list[Group], out: Out) -> list[Group]:
     return [groups[place] for place in sorted(places[:MOST_FABRICS])]
 
 
-def _fabrics_why(groups: typing.Sequence[Group]) -> str:
+def _fabrics_why(groups: typing.Sequence[HcaGroup]) -> str:
     count = sum(group.infiniband for group in groups)
     said = []
     if count:
@@ -106,7 +107,7 @@ def _fabrics_why(groups: typing.Sequence[Group]) -> str:
     return "; ".join(said) or "nothing that a fabric could be made of"
 
 
-def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
+def _apart(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
     """Say that some nodes have InfiniBand and others Ethernet, since each fabric of an intent is one of all nodes."""
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
@@ -121,8 +122,8 @@ def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
         )
 
 
-def _partly(seen: Seen) -> typing.Iterator[str]:
-    """What could be read in part only."""
+def _partly(seen: ProposalInputs) -> typing.Iterator[str]:
+    """Return the facts that could be read in part only."""
     for name, item in seen.hcas.items():
         if item.value is not None and item.value.errors:
             yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
@@ -130,12 +131,12 @@ def _partly(seen: Seen) -> typing.Iterator[str]:
         yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
-def _uplinks(seen: Seen, name: str) -> tuple[str, ...]:
+def _uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
     value = seen.neighbours.get(name, ObservedNeighbours()).value
     return value.uplinks if value else ()
 
 
-def _own_nics(groups: typing.Sequence[Group], nodes: Nodes, seen: Seen) -> typing.Iterator[str]:
+def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInputs) -> typing.Iterator[str]:
     """Say of which nodes on Ethernet the NIC of their own addresses is not known."""
     on_ethernet = {name for group in groups if not group.infiniband for name in group.members}
     unseen = [name for name in nodes if name in on_ethernet and not _uplinks(seen, name)]
@@ -147,8 +148,8 @@ def _own_nics(groups: typing.Sequence[Group], nodes: Nodes, seen: Seen) -> typin
         )
 
 
-def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
-    """Who has what the fabrics will want."""
+def _holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Container[str]) -> typing.Iterator[str]:
+    """Return the holders of what the fabrics will need."""
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = (

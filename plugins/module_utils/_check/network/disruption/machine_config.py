@@ -16,15 +16,16 @@ from ...._model.disruption import Budget, ClusterPod, DisruptionPlan, MachinePoo
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.host import HostConfig, KubeletStatus, Roll
 from ...._model.kubernetes import ClusterNode
-from ...controllers.machine_config_operator import current, rivals, taken
-from ...controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of
+from ...controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
+from ...controllers.sriov_operator import describe, find_held_pods, find_machine_pool, leaves
 
 _IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """What decides it. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody else."""
+    """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
+    else."""
 
     configs: tuple[HostConfig, ...]
     others: tuple[HostConfig, ...]
@@ -35,26 +36,29 @@ class Machines:
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
-    """The plan with what they add to it: one roll of each pool that takes some of them, however many they are."""
+    """Return the plan with what they add to it: one roll of each pool that takes some of them, however many they
+    are."""
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
     missed = dict.fromkeys(nodes, new)
     for pool in machines.pools if machines.configs else ():
-        mine = [config for config in new if taken(pool, config, machines.pools)]
+        mine = [config for config in new if find_rendered_configs(pool, config, machines.pools)]
         reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
         reasons += (
             (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
             if left_paused(pool)
             else ()
         )
-        members = tuple(node for node in machines.nodes if reasons and machine_pool_of(node, machines.pools) == pool)
+        members = tuple(node for node in machines.nodes if reasons and find_machine_pool(node, machines.pools) == pool)
         for node in members:
             nodes[node.name] = _rolled(
                 nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines
             )
             missed[node.name] = [config for config in new if config not in mine]
-        blocked = tuple(text for config in mine for text in rivals(pool, config, machines.others, machines.pools))
+        blocked = tuple(
+            text for config in mine for text in find_conflicting_configs(pool, config, machines.others, machines.pools)
+        )
         pools += [roll_of(pool, tuple(node.name for node in members), blocked)] if members else []
     if machines.pools:
         nodes.update(
@@ -64,7 +68,8 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
 
 
 def left_paused(pool: MachinePool) -> bool:
-    """Whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls then."""
+    """Return whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls
+    then."""
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
@@ -86,7 +91,7 @@ def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machine
         reasons=(*reasons, *later),
         pods=tuple(names),
         lost=tuple(name for name, pod in names.items() if not pod.owner and not pod.ended),
-        blockers=tuple(dict.fromkeys((*held_pods(here, True, "", machines.budgets), *node.blockers))),
+        blockers=tuple(dict.fromkeys((*find_held_pods(here, True, "", machines.budgets), *node.blockers))),
         rolled_by=pool.name,
     )
 
@@ -102,12 +107,12 @@ def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
 
 
 def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
-    """How the operator rolls these nodes of a pool.
+    """Return how the operator rolls these nodes of a pool.
 
     :param blocked: what keeps it from that, beside the state of the pool
     """
     limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
-    at_once = at_once_of(pool.max_unavailable, len(nodes))
+    at_once = find_at_once(pool.max_unavailable, len(nodes))
     if at_once is None:
         wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
         return PoolPlan(pool.name, nodes, 0, None, limit, (wrong,), machines=True)
@@ -124,8 +129,9 @@ def _blockers(pool: MachinePool) -> typing.Iterator[str]:
         yield f"MachineConfigPool {pool.name} is paused by somebody else, who has to let it go on"
 
 
-def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
-    """Nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are rounded down.
+def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
+    """Return the nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are
+    rounded down.
 
     [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
     """
@@ -137,8 +143,8 @@ def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
     return max(1, int(number) * size // 100 if text.endswith("%") else int(number))
 
 
-def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it.
+def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
+    """Check the progress of the MachineConfigPools.
 
     :param error: why the new configuration did not get ready
     """
@@ -206,7 +212,7 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             yield ok(check, subject, measured, expected)
 
 
-def not_rolled(
+def report_not_rolled(
     planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
 ) -> typing.Iterator[Finding]:
     """Pools that the plan rolls, and of which nobody saw that they did."""
@@ -221,8 +227,8 @@ def not_rolled(
             yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
 
 
-def kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
-    """Whether each KubeletConfig that the intent asks for is in force, also when nothing of it is new.
+def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
+    """Check that each KubeletConfig of the intent is in force, also when nothing of it is new.
 
     :param stand: None when nobody looked
     """
@@ -232,18 +238,19 @@ def kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.I
         remedy = "Give the user the rights of docs/rbac/look.yml, or run the stage again."
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
     for config in stand.wanted:
-        yield _kubelet(config, stand, check_mode)
+        yield _check_kubelet(config, stand, check_mode)
 
 
-def _kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -> Finding:
+def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -> Finding:
     check, subject = "network.kubelet", f"KubeletConfig {config.name}"
-    pools = [pool for pool in stand.pools if taken(pool, config, stand.pools)]
-    clashes = [text for pool in pools for text in rivals(pool, config, stand.others, stand.pools)]
+    pools = [pool for pool in stand.pools if find_rendered_configs(pool, config, stand.pools)]
+    clashes = [text for pool in pools for text in find_conflicting_configs(pool, config, stand.others, stand.pools)]
     behind = [
         pool
         for pool in pools
         if not (
-            (current(pool) or pool.name in stand.reached) and set(taken(pool, config, stand.pools)) <= set(pool.sources)
+            (current(pool) or pool.name in stand.reached)
+            and set(find_rendered_configs(pool, config, stand.pools)) <= set(pool.sources)
         )
     ]
     if not config.there:

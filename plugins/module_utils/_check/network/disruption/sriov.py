@@ -29,18 +29,18 @@ from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ...._model.text import folded
-from ...controllers.gate import Stand, closed, pauses
+from ...controllers.gate import GateInputs, closed, list_pauses
 from ...controllers.sriov_operator import (
     Turn,
-    changes,
+    explain_what_holds_back,
+    find_held_pods,
+    find_machine_pool,
+    find_pools,
+    find_wanted,
     firmware_changes,
-    held_pods,
-    holds_back,
     leaves,
-    machine_pool_of,
-    pools_of,
+    list_changes,
     turn_of,
-    wanted_of,
 )
 from .machine_config import Machines, merge
 
@@ -83,7 +83,7 @@ class Live:
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
-    """What the operator will do when ``rendered`` is applied.
+    """Predict what the operator will do when ``rendered`` is applied.
 
     :param rendered: the fabrics' policies; one of the same name in the cluster is replaced
     :param inventory: names of the nodes that must take part; others that the policies take are planned as well
@@ -96,7 +96,7 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
         nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
     planned = DisruptionPlan(
-        tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
+        tuple(nodes), _list_pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
     )
     return merge(
         planned,
@@ -104,14 +104,14 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     )
 
 
-def gated(
+def add_gate(
     planned: DisruptionPlan,
-    stand: Stand,
+    stand: GateInputs,
     machine_pools: typing.Iterable[MachinePool],
     cluster: ClusterIntent,
     inventory: Names,
 ) -> DisruptionPlan:
-    """The plan with what the gate says of it."""
+    """Return the plan with what the gate says of it."""
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain a node that does not reboot is not away
     here = drained if not planned.drains else set()
@@ -121,16 +121,16 @@ def gated(
     )
     rolls = [turn for turn in turns if turn.nodes]
     found = closed(rolls, drained, stand, machine_pools, cluster, inventory)
-    return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, pauses(rolls, stand, cluster))))
+    return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, list_pauses(rolls, stand, cluster))))
 
 
-def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
-    """The plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
+def make_untouched_plan(inventory: typing.Iterable[str]) -> DisruptionPlan:
+    """Return the plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
-def disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Names of the nodes that are drained or rebooted."""
+def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
+    """Return the names of the nodes that are drained or rebooted."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
@@ -145,9 +145,9 @@ def _node(
             else "the operator's config daemon has not reported what the node has"
         )
         return NodePlan(name, "unknown", (missing,), listed=listed)
-    wanted = wanted_of(policies, node, state)
-    pool = next(iter(pools_of(node, live.pools)), NodePool(""))
-    reboots = _reboots(wanted, state, pool, live.settings)
+    wanted = find_wanted(policies, node, state)
+    pool = next(iter(find_pools(node, live.pools)), NodePool(""))
+    reboots = _find_reboots(wanted, state, pool, live.settings)
     drains = tuple(_disturbances(wanted, state))
     action: Action = (
         "reboot"
@@ -159,28 +159,29 @@ def _node(
         else "nothing"
     )
     planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
-    return _with_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
+    return _add_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
 
 
 def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
-    """What takes virtual functions away that are there. [pkg/plugins/generic/generic_plugin.go needToUpdateVFs]"""
+    """Return the changes that take existing virtual functions away. [pkg/plugins/generic/generic_plugin.go
+    needToUpdateVFs]"""
     wishes = {item.address: item for item in wanted}
     ours = {item.address for item in state.wanted}
     for interface in state.interfaces:
         if not interface.vfs_count:
             continue
         if interface.address in wishes:
-            why = "; ".join(changes(wishes[interface.address], interface))
+            why = "; ".join(list_changes(wishes[interface.address], interface))
             if why:
                 yield f"{_label(interface)} {why}"
         elif interface.address in ours:
             yield f"{_label(interface)} no policy takes it any more: virtual functions {interface.vfs_count} -> 0"
 
 
-def _reboots(
+def _find_reboots(
     wanted: tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings
 ) -> tuple[str, ...]:
-    """Why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
+    """Return why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
     pkg/daemon/daemon.go Reconcile]"""
     found: list[str] = []
     news = _normal(wanted) != _normal(state.wanted)
@@ -216,7 +217,7 @@ def _label(interface: StateInterface) -> str:
     return f"{interface.name} {interface.address}".strip()
 
 
-def _with_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
+def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
     here = [pod for pod in live.pods if pod.node == node.name]
     if live.settings.disable_drain:
         # nobody asks the pods: those with a virtual function lose it
@@ -225,13 +226,13 @@ def _with_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) ->
         )
     full = planned.action == "reboot"
     going = [pod for pod in here if leaves(pod, full, prefix)]
-    machines = machine_pool_of(node, live.machine_pools)
-    held = holds_back(machines) if machines else ""
+    machines = find_machine_pool(node, live.machine_pools)
+    held = explain_what_holds_back(machines) if machines else ""
     return dataclasses.replace(
         planned,
         pods=tuple(map(_name, going)),
         lost=tuple(_name(pod) for pod in going if not pod.owner and not pod.ended),
-        blockers=held_pods(going, full, prefix, live.budgets) + ((held,) if held else ()),
+        blockers=find_held_pods(going, full, prefix, live.budgets) + ((held,) if held else ()),
     )
 
 
@@ -239,10 +240,10 @@ def _name(pod: ClusterPod) -> str:
     return f"{pod.namespace}/{pod.name}"
 
 
-def _pools(
+def _list_pools(
     nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live
 ) -> tuple[PoolPlan, ...]:
-    names = disturbed(nodes)
+    names = list_disturbed(nodes)
     if not names:
         return ()
     if live.settings.disable_drain:
@@ -268,7 +269,7 @@ def _pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> Pool
 
 
 def lines(planned: DisruptionPlan) -> tuple[str, ...]:
-    """The plan in words: one line for each node that is drained or rebooted, one for each pool."""
+    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
     nodes = [
         f"{node.node} {_fate(node, planned)}:"
         f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
@@ -289,7 +290,7 @@ def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
     return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
 
-def findings(
+def check_plan(
     cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
     """May it be done, and can it? For each node of the inventory, each other one that is disturbed, and each pool."""
@@ -306,24 +307,24 @@ def findings(
                 "See the stage's other findings.",
             ),
         )
-    found = [_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in ESSENTIAL]
+    found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in ESSENTIAL]
     found += [
-        _disruption(node, planned, cluster)
+        _check_disruption(node, planned, cluster)
         for node in planned.nodes
         if node.listed or node.action in ("drain", "reboot")
     ]
-    found += [_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
+    found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
         return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
-    found += [_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in ESSENTIAL]
-    found += [_blocked(node) for node in planned.nodes if node.blockers]
-    found += [_closed(why) for why in planned.closed]
-    return (*found, *(_turns(pool) for pool in planned.pools))
+    found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in ESSENTIAL]
+    found += [_report_blocked(node) for node in planned.nodes if node.blockers]
+    found += [_report_closed(why) for why in planned.closed]
+    return (*found, *(_list_turns(pool) for pool in planned.pools))
 
 
 def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
-    """Whether the objects may be applied: nothing of the plan is refused or unknown."""
-    return all(finding.status not in (FAIL, UNKNOWN) for finding in findings(cluster, planned, inventory))
+    """Return whether the objects may be applied: nothing of the plan is refused or unknown."""
+    return all(finding.status not in (FAIL, UNKNOWN) for finding in check_plan(cluster, planned, inventory))
 
 
 def _allowed_text(cluster: ClusterIntent) -> str:
@@ -332,7 +333,7 @@ def _allowed_text(cluster: ClusterIntent) -> str:
     ] + f" (rdma_cluster.disruption: {cluster.disruption})"
 
 
-def _unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
+def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
     remedy = (
         "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed,"
@@ -341,7 +342,7 @@ def _unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
 
-def _missing(name: str, cluster: ClusterIntent) -> Finding:
+def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
     return Finding(
         "network.disruption",
         name,
@@ -354,18 +355,18 @@ def _missing(name: str, cluster: ClusterIntent) -> Finding:
 
 
 def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
-    """Why the objects may not be applied, and what to do, in words; empty when they may."""
-    refused = (finding for finding in findings(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
+    """Return why the objects may not be applied, and what to do, in words; empty when they may."""
+    refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
 
 
 def _needed(planned: DisruptionPlan) -> str:
-    """The value of rdma_cluster.disruption that allows all of the plan."""
+    """Return the value of rdma_cluster.disruption that allows all of the plan."""
     actions = {node.action for node in planned.nodes}
     return next((action for action in ("reboot", "drain") if action in actions), "none")
 
 
-def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
+def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
         why = (
@@ -429,7 +430,7 @@ def _action(node: NodePlan, planned: DisruptionPlan) -> str:
     )
 
 
-def _in_the_way(kind: str, reason: str) -> Finding:
+def _report_in_the_way(kind: str, reason: str) -> Finding:
     why = f"Without {kind} it is not known what keeps the nodes from being drained, so nothing was applied."
     return Finding(
         "network.drain",
@@ -442,7 +443,7 @@ def _in_the_way(kind: str, reason: str) -> Finding:
     )
 
 
-def _blocked(node: NodePlan) -> Finding:
+def _report_blocked(node: NodePlan) -> Finding:
     why = "The operator would cordon the node and wait for ever, so nothing was applied."
     remedy = (
         "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool"
@@ -451,8 +452,8 @@ def _blocked(node: NodePlan) -> Finding:
     return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
 
 
-def _closed(why: str) -> Finding:
-    """Why the cluster does not bear it; the same gate as for resets by BMCs."""
+def _report_closed(why: str) -> Finding:
+    """Report why the cluster does not bear it; the same gate as for resets by BMCs."""
     text = (
         "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
         " was applied."
@@ -468,7 +469,7 @@ def _closed(why: str) -> Finding:
     )
 
 
-def _turns(pool: PoolPlan) -> Finding:
+def _list_turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
         why = "The nodes would wait for their turn for ever, so nothing was applied."
         remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."

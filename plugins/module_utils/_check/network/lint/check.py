@@ -15,22 +15,12 @@ import typing
 
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from ...._model.intent import Fabric
-from ...._model.profiles import is_infiniband, isolates_rdma, traits
+from ...._model.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.sriov_operator import Policy
 from . import plain_network
-from .sriov_policy import (
-    FUNCTIONS,
-    LINK,
-    OVERLAP,
-    POLICY,
-    RDMA,
-    SELECT,
-    ClusterBefore,
-    Objection,
-    objections,
-    selected,
-    why_not_selected,
-)
+from .policy_context import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection
+from .policy_selection import explain_not_selected, select_functions
+from .sriov_policy import find_objections
 
 #: what a fabric that breaks no rule is told
 _RULES = {
@@ -48,7 +38,7 @@ def lint_all(
     world: ClusterBefore,
     nodes: typing.Sequence[str],
 ) -> dict[str, tuple[Finding, ...]]:
-    """Findings by fabric; a fabric that could not be written has none.
+    """Return findings by fabric; a fabric that could not be written has none.
 
     :param policies: all that would be applied, each with its fabric's name
     :param world: what is there
@@ -59,7 +49,7 @@ def lint_all(
     return {
         fabric.name: (
             lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes)
-            if traits(fabric).functions
+            if find_traits(fabric).functions
             else plain_network.lint(fabric, others, nodes)
         )
         for fabric in fabrics
@@ -69,8 +59,8 @@ def lint_all(
 def lint(
     fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each
-    rule that holds.
+    """Return findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for
+    each rule that holds.
 
     :param policies: those of the fabric, as they would be applied
     :param world: what is there, with the policies of the other fabrics
@@ -78,16 +68,18 @@ def lint(
     """
     if not policies:
         return ()
-    found = [_finding(fabric, item) for policy in policies for item in objections(policy, world)]
+    found = [_finding(fabric, item) for policy in policies for item in find_objections(policy, world)]
     modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
-    found += [_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
+    found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
-    rest = [_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
+    rest = [_report_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
     mine = {node.name: policy for policy in policies for node in world.taken_by(policy)}
-    return (*(_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
+    return (*(_check_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
 
 
-def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> dict[str, str]:
+def read_held(
+    findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]
+) -> dict[str, str]:
     """Fabrics that must not be applied, each with the reason.
 
     :param findings: by fabric
@@ -106,7 +98,8 @@ def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typin
 def remaining(
     objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
 ) -> list[dict[str, typing.Any]]:
-    """The objects without those of fabrics that are held back; what fabrics share stays only where one of them does."""
+    """Return the objects without those of fabrics that are held back; what fabrics share stays only where one of them
+    does."""
     kept = [item for item in objects if item["fabric"] not in stopped]
     return kept if any(item["fabric"] for item in kept) else []
 
@@ -122,8 +115,9 @@ def _finding(fabric: Fabric, item: Objection) -> Finding:
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
 
 
-def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
-    """A rule that no finding breaks: it holds on the nodes that the operator has reported, and on none is not known."""
+def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
+    """Return a pass for a rule that no finding breaks: it holds on the nodes that the operator has reported, and on
+    none is not known."""
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
         return ok(
@@ -146,10 +140,10 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
     )
 
 
-def _selects(
+def _check_selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
-    """What the fabric gets on one node.
+    """Report what the fabric gets on one node.
 
     :param policy: that takes the node; there is never more than one of a fabric
     :param example: any of the fabric, to say what the node lacks
@@ -196,7 +190,7 @@ def _selects(
             why,
             "See the stage operators: the config daemon must run on the node.",
         )
-    chosen = selected(policy, state, world)
+    chosen = select_functions(policy, state, world)
     measured = (
         ", ".join(
             f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)
@@ -218,7 +212,7 @@ def _selects(
         )
     why = (
         f"Of the {len(state.interfaces)} interfaces that the operator reports:"
-        f" {why_not_selected(policy, state, world)}."
+        f" {explain_not_selected(policy, state, world)}."
     )
     return Finding(
         SELECT,
@@ -232,14 +226,14 @@ def _selects(
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
-    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode,
+    """Return whether the RDMA mode of the node contradicts the network's plugins; where the daemon reports no mode,
     nothing is known."""
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False
     return mode == ("shared" if isolates_rdma(fabric) else "exclusive")
 
 
-def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
+def _check_rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     status: typing.Literal["fail", "warn"] = FAIL
     if isolates_rdma(fabric):
         why = (

@@ -16,9 +16,9 @@ from ...._model.hca import Hca, Netdev
 from ...._model.intent import Fabric
 from ...._model.profiles import NIC_POLICY, needs_nic_policy
 from ...fleet.bonds import explain_parts, find_bond
-from ...fleet.hcas_of_fabric import candidates
+from ...fleet.hcas_of_fabric import find_candidates
 from ...fleet.vendors import load_rdma
-from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
+from .policy_context import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
 #: what NVIDIA's operator hands to a device plugin is one text with one owner
@@ -34,7 +34,7 @@ def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
     return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, world, nodes))
 
 
-def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Each node has the HCAs that the fabric selects."""
     count = fabric.select.hcas_per_node
     for name in nodes:
@@ -46,7 +46,7 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
             why = "node_info gave no answer for the node, so nobody can tell what pods would be put on."
             yield Finding(SELECT, subject, UNKNOWN, "not known", expected, why, "See the stage discover.")
             continue
-        chosen = candidates(fabric, world.hcas[name])
+        chosen = find_candidates(fabric, world.hcas[name])
         measured = (
             ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
         )
@@ -73,11 +73,12 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         )
 
 
-def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
-    """The interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the bond."""
+def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
+    """Return the interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the
+    bond."""
     if name not in world.hcas:
         return None
-    for hca in candidates(fabric, world.hcas[name]):
+    for hca in find_candidates(fabric, world.hcas[name]):
         for netdev in hca.netdevs:
             part = find_bond(world.hcas[name], netdev.bond) if netdev.bond in fabric.select.netdev else None
             if netdev.bond is not None and part is not None:
@@ -87,11 +88,11 @@ def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[
     return None
 
 
-def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Interfaces in pods can't take more than the one that they are on, and carry nothing while it is down."""
     found = False
     for name in nodes:
-        master = _master(fabric, world, name)
+        master = _find_master(fabric, world, name)
         if master is None:
             continue
         hca, netdev = master
@@ -124,7 +125,7 @@ def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
                 f"ip link set {netdev.name} up, and see the cable; {hca.name}.",
             )
     if not found:
-        known = sum(_master(fabric, world, name) is not None for name in nodes)
+        known = sum(_find_master(fabric, world, name) is not None for name in nodes)
         expected = "an interface that is up, with the MTU of the fabric at least"
         if known:
             yield ok(LINK, fabric.name, f"holds on {known} of {len(nodes)} nodes", expected)
@@ -135,12 +136,12 @@ def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
             )
 
 
-def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """The plugin that shares devices needs one, and the nodes' shared RDMA mode."""
     expected = "an RDMA device, in mode shared"
     for name in nodes:
         subject = f"{fabric.name} {name}"
-        master = _master(fabric, world, name)
+        master = _find_master(fabric, world, name)
         mode = world.rdma_mode or (world.states[name].rdma_mode if name in world.states else "")
         if mode == "exclusive":
             why = "The plugin ends with 'incorrect RDMA subsystem network namespace' on such a node."
@@ -176,7 +177,7 @@ def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -
             yield ok(RDMA, subject, f"{master[0].rdma_device}, mode {mode or 'not said'}", expected)
 
 
-def _nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """There is one NicClusterPolicy for the whole cluster: what somebody else wrote into it stays theirs."""
     if not needs_nic_policy(fabric):
         return
@@ -212,9 +213,9 @@ def _nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str
 
 #: what is asked of each profile before it is applied
 RULES: dict[str, tuple[Rule, ...]] = {
-    "macvlan": (_interface, _mtu),
-    "host_device": (_interface, _nic_policy),
-    "ipoib": (_interface, _mtu, _nic_policy),
-    "rdma_shared": (_interface, _mtu, _shares, _nic_policy),
+    "macvlan": (_check_interface, _check_mtu),
+    "host_device": (_check_interface, _check_nic_policy),
+    "ipoib": (_check_interface, _check_mtu, _check_nic_policy),
+    "rdma_shared": (_check_interface, _check_mtu, _check_shares, _check_nic_policy),
     "pod_network": (),
 }

@@ -29,8 +29,8 @@ class Missing(typing.NamedTuple):
 Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing]]
 
 
-def first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """What keeps pods of a node from the network; None when nothing does.
+def find_first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """Return the first thing that keeps pods of a node from the network; None when there is none.
 
     :param name: of a node that the cluster knows
     """
@@ -47,7 +47,7 @@ def _ready(target: Target, name: str, world: ClusterState) -> typing.Optional[Mi
 
 
 def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """What the operator says of each object that it was given."""
+    """Return the operator's objection to an object that it was given."""
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
         if kind in world.blind:
@@ -77,8 +77,8 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
 
 
 def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
-    """What of a NicClusterPolicy this node shows: the operator names the part that is not ready, and not why. The
-    networks have nothing on nodes."""
+    """Describe the NicClusterPolicy's effect on this node: the operator names the part that is not ready, and not why.
+    The networks have nothing on nodes."""
     if kind != "NicClusterPolicy":
         return Missing(detail)
     if world.nodes[name].labels.get(NIC_LABEL) != "true":

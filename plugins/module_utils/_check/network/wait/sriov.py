@@ -22,21 +22,21 @@ from ...._parse.kubernetes.pod_state import PodState
 from ...controllers.device_plugin import why_not_offered
 from ...controllers.sriov_operator import (
     Turn,
-    changes,
     describe,
-    held_pods,
-    holds_back,
-    machine_pool_of,
+    explain_what_holds_back,
+    find_held_pods,
+    find_machine_pool,
+    find_pools,
+    find_wanted_by,
+    list_changes,
     nearest_match,
-    pools_of,
     rolls,
     selects,
     takes_node,
     turn_of,
-    wanted_by,
 )
-from ...controllers.sync_errors import explain, with_cause
-from .plain_network import first_missing
+from ...controllers.sync_errors import add_cause, explain
+from .plain_network import find_first_missing
 from .state import ClusterState, Judgement, Target
 
 # Named predicates on resources
@@ -50,7 +50,7 @@ def unseen(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) ->
     for address in addresses:
         if address not in wanted:
             return f"{address} is not in it"
-        said = _differs(wanted_by(policy, functions[address]), wanted[address])
+        said = _differs(find_wanted_by(policy, functions[address]), wanted[address])
         if said:
             return f"{address} {said}"
     return ""
@@ -93,13 +93,13 @@ def _differs(asked: WantedInterface, wanted: WantedInterface) -> str:
 
 
 def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """What the config daemon's report lacks of the node's wanted state, in words; empty when nothing."""
+    """Describe what the config daemon's report lacks of the node's desired state; empty when nothing."""
     wanted = {item.address: item for item in state.wanted}
     made = {interface.address: interface for interface in state.interfaces}
     if state.wanted_rdma_mode and state.rdma_mode and state.wanted_rdma_mode != state.rdma_mode:
         return f"RDMA mode {state.rdma_mode} -> {state.wanted_rdma_mode}"
     for address in addresses:
-        missing = list(changes(wanted[address], made[address]))
+        missing = list(list_changes(wanted[address], made[address]))
         if len(made[address].vfs) < wanted[address].vfs_count:
             missing.append(f"{len(made[address].vfs)} of {wanted[address].vfs_count} virtual functions are reported")
         if missing:
@@ -108,7 +108,7 @@ def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
 
 
 def draining(state: NodeState) -> bool:
-    """Whether the node is being drained or waits for its turn."""
+    """Return whether the node is being drained or waits for its turn."""
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
 
 
@@ -116,12 +116,12 @@ def draining(state: NodeState) -> bool:
 
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Where each node of each fabric stands."""
-    turns = Turns(world)
+    """Judge the progress of each node of each fabric."""
+    turns = DrainTurns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-class Turns:
+class DrainTurns:
     """The turns of a world's nodes. Nodes of the same pools have the same turn, and a pool is counted once."""
 
     def __init__(self, world: ClusterState) -> None:
@@ -130,7 +130,7 @@ class Turns:
         self._known: dict[tuple[str, ...], Turn] = {}
 
     def of(self, node: ClusterNode) -> Turn:
-        key = tuple(pool.name for pool in pools_of(node, self._pools))
+        key = tuple(pool.name for pool in find_pools(node, self._pools))
         if key not in self._known:
             self._known[key] = turn_of(node, self._pools, self._nodes)
         return self._known[key]
@@ -140,13 +140,14 @@ class Turns:
 BOOTS, LOSSES = 2, 3
 
 
-def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[Turns] = None) -> Judgement:
-    """Where one node of one fabric stands: the first thing that is missing, or that it goes round in circles."""
-    judgement = _judge_node(target, name, world, turns or Turns(world))
+def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[DrainTurns] = None) -> Judgement:
+    """Judge the progress of one node of one fabric: the first thing that is missing, or that it goes round in
+    circles."""
+    judgement = _judge_node(target, name, world, turns or DrainTurns(world))
     history, node = world.histories.get(name), world.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
         return judgement
-    machines = machine_pool_of(node, world.machine_pools.values())
+    machines = find_machine_pool(node, world.machine_pools.values())
     since = f"since the operator last changed what it wants of it (generation {history.generation})"
     if history.boots >= BOOTS and not (machines and rolls(machines, node)):
         detail = f"the node booted {history.boots} times {since} and got no further: {judgement.node.detail}"
@@ -161,7 +162,7 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
     return judgement
 
 
-def _judge_node(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
+def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
         return _waiting(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
@@ -203,7 +204,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: Turns) ->
 def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
     """The same for a network without virtual functions, where one list of questions is all."""
     offered = node.allocatable.get(target.resource)
-    missing = first_missing(target, node.name, world)
+    missing = find_first_missing(target, node.name, world)
     if missing is not None:
         return _waiting(target, node.name, missing.detail, missing.suspect, offered=offered)
     parts = [
@@ -216,7 +217,7 @@ def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> J
 
 
 def _judge_state(
-    target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: Turns
+    target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: DrainTurns
 ) -> Judgement:
     name = node.name
     if not state.interfaces:
@@ -229,7 +230,7 @@ def _judge_state(
     matched = tuple(interface.address for interface in state.interfaces if selects(policy, interface))
     if len(matched) != target.hcas_per_node:
         return _wrong_selection(target, name, state, policy, matched)
-    pool = next(iter(pools_of(node, world.pools.values())), NodePool(""))
+    pool = next(iter(find_pools(node, world.pools.values())), NodePool(""))
     missing = unseen(policy, state, matched)
     if pool.rdma_mode and pool.rdma_mode != state.wanted_rdma_mode:
         missing = (
@@ -245,7 +246,7 @@ def _judge_state(
     if state.sync_status == "Failed":
         return _sync_failed(target, name, state, world, matched)
     if draining(state):
-        detail, suspect = _drain(target, node, state, world, turns)
+        detail, suspect = _describe_drain(target, node, state, world, turns)
         return _waiting(target, name, f"{detail}{_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
         detail = f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_readiness(node)}"
@@ -265,7 +266,7 @@ def _sync_failed(
     error = state.last_sync_error
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
         error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
-    detail, remedy = with_cause(error)
+    detail, remedy = add_cause(error)
     judgement = _waiting(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
 
@@ -274,15 +275,17 @@ def _readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
-def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: Turns) -> tuple[str, str]:
-    """Where the drain of a node stands, and what is suspect about it."""
+def _describe_drain(
+    target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
+) -> tuple[str, str]:
+    """Describe the progress of the drain of a node, and what is suspect about it."""
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
     detail = (
         f"the node is {what} first (wanted {state.desired_state or 'nothing'}, now {state.current_state or 'nothing'})"
     )
-    machines = machine_pool_of(node, world.machine_pools.values())
-    held_back = holds_back(machines) if machines else ""
+    machines = find_machine_pool(node, world.machine_pools.values())
+    held_back = explain_what_holds_back(machines) if machines else ""
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
     if machines and rolls(machines, node):
@@ -301,7 +304,7 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterSt
         )
     if "PodDisruptionBudget" in world.blind:
         return f"{detail}; PodDisruptionBudgets cannot be read: {world.blind['PodDisruptionBudget']}", "drain_blocked"
-    held = held_pods(
+    held = find_held_pods(
         world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], tuple(world.budgets.values())
     )
     return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")
@@ -316,7 +319,7 @@ def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspec
     elif world.daemons is not None and stand.phase != "ready":
         detail, suspect = f"{detail}; the config daemon's pod is not ready: {stand.detail}", "daemon_down"
     elif world.logs.get(node.name):
-        error, remedy = with_cause(world.logs[node.name])
+        error, remedy = add_cause(world.logs[node.name])
         detail, suspect = f"{detail}; its log says: {error}", "sync_failing"
     return dataclasses.replace(
         judgement, node=dataclasses.replace(judgement.node, detail=detail, remedy=remedy), suspect=suspect
@@ -351,7 +354,7 @@ def _judge_offer(
             matched,
             offered,
         )
-    machines = machine_pool_of(node, world.machine_pools.values())
+    machines = find_machine_pool(node, world.machine_pools.values())
     if machines and rolls(machines, node):
         detail = f"all is there, but the node may reboot once more: {describe(machines)}"
         return _waiting(target, node.name, detail, "", matched, offered)
@@ -395,12 +398,13 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
 
 
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Where each node stands on the way back: no policy, nothing wanted of it, no virtual function, nothing offered."""
-    turns = Turns(world)
+    """Judge the progress of each node back to its earlier state: no policy, nothing wanted of it, no virtual function,
+    nothing offered."""
+    turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
+def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
         return _waiting(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
@@ -423,7 +427,7 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns)
         if state.sync_status == "Failed":
             return _sync_failed(target, name, state, world)
         if held and node is not None and draining(state):
-            detail, suspect = _drain(target, node, state, world, turns)
+            detail, suspect = _describe_drain(target, node, state, world, turns)
             return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
         if held:
             return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
@@ -526,7 +530,7 @@ GRACE: dict[str, tuple[float, str]] = {
 }
 
 
-class Patience:
+class SuspectTimer:
     """Turns a suspect state that lasts too long into a failure. Time is given in, so that a test needs none."""
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
@@ -557,6 +561,6 @@ class Patience:
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until the next suspect state is the end; None when there is none."""
+        """Return the seconds until the next suspect state is the end; None when there is none."""
         ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
         return max(0.0, min(ends)) if ends else None

@@ -43,13 +43,13 @@ class Target:
 
     @property
     def functions(self) -> bool:
-        """Whether it waits for virtual functions."""
+        """Return whether it waits for virtual functions."""
         return self.predicates == ("virtual_functions",)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeHistory:
-    """What a node went through since the operator last changed what it wants of it.
+    """The states of a node since the operator last changed its desired state.
 
     :ivar generation: of the SriovNetworkNodeState
     :ivar boots: how often it booted
@@ -65,7 +65,7 @@ class NodeHistory:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterState:
-    """What the API server shows, by name.
+    """The objects of the API server, by name.
 
     :ivar attachments: NetworkAttachmentDefinitions by namespace/name
     :ivar reports: kind, then name or namespace/name, of what says itself how far it is

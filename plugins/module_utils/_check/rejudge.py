@@ -12,8 +12,17 @@ from .._model.errors import RdmaError
 from .._model.facts import FactCount, RunStart
 from .._model.findings import SKIPPED, STAGES, Finding
 from .._model.records import CLOSED, Record
-from .frame import RawIntent, StageContext, ground_of, judge_error, judge_stage, judge_validate, may_start, record_of
-from .sources import SOURCES, kinds_of
+from .frame import (
+    RawIntent,
+    StageContext,
+    collect_ground,
+    judge_error,
+    judge_stage,
+    judge_validate,
+    make_record,
+    may_start,
+)
+from .sources import SOURCES, list_kinds
 from .validate import check as validate
 
 #: the first stage that makes something of the intent, and looks at it
@@ -35,7 +44,7 @@ def judge_again(
     applied: bool = True,
     refused: Refused = lambda stage: (),
 ) -> dict[str, Record]:
-    """All stages that left a record, in their order.
+    """Return all stages that left a record, in their order.
 
     - A stage whose role failed keeps what failed: what it would have seen is not there.
     - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge
@@ -53,7 +62,7 @@ def judge_again(
     again: dict[str, Record] = {}
     for stage in STAGES:
         old = records.get(stage)
-        if not (applied or looks(stage)):
+        if not (applied or is_observation_only(stage)):
             again[stage] = _unapplied(
                 StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes
             )
@@ -65,13 +74,13 @@ def judge_again(
     return again
 
 
-def looks(stage: str) -> bool:
-    """Whether what a stage sees does not depend on an intent that was applied."""
+def is_observation_only(stage: str) -> bool:
+    """Return whether what a stage sees does not depend on an intent that was applied."""
     return STAGES.index(stage) < STAGES.index(MAKES)
 
 
 def was_run(record: Record) -> bool:
-    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
+    """Return whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
     running."""
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
@@ -79,7 +88,7 @@ def was_run(record: Record) -> bool:
 def _judge(
     context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused
 ) -> Record:
-    ground = ground_of(start)
+    ground = collect_ground(start)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
     wrong = _refused(context, wishes, ground)
@@ -108,8 +117,8 @@ def _judge(
 
 
 def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
-    """The record of a stage that would not be run because the intent is wrong; None when it is right. A check may trust
-    the intent that it gets."""
+    """Return the record of a stage that would not be run because the intent is wrong; None when it is right. A check
+    may trust the intent that it gets."""
     if context.stage == "validate":
         return None
     if "validate" in context.records:
@@ -121,8 +130,8 @@ def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -
 
 
 def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
-    """The record of a stage that looks at what is made of the intent, before anything was."""
-    refused = may_start(context, wishes, ground_of(start))
+    """Return the record of a stage that looks at what is made of the intent, before anything was."""
+    refused = may_start(context, wishes, collect_ground(start))
     if refused is not None:
         return refused
     why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."
@@ -135,7 +144,7 @@ def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Rec
         if context.stage == MAKES
         else ()
     )
-    return record_of(context, (finding,), changes=changes)
+    return make_record(context, (finding,), changes=changes)
 
 
 def _not_run(context: StageContext, old: Record) -> Record:
@@ -144,7 +153,7 @@ def _not_run(context: StageContext, old: Record) -> Record:
     remedy = "Run again with the waivers and the intent that it was judged by now."
     finding = Finding(f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, remedy)
     # no waiver may cover it: a stage that did not run has proven nothing
-    return record_of(context, (finding,))
+    return make_record(context, (finding,))
 
 
 def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
@@ -156,7 +165,7 @@ def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -
 def _fewer(stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> list[str]:
     """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One
     that another version read is none."""
-    known, counts = kinds_of(SOURCES[stage].values()), {count.kind: count for count in now}
+    known, counts = list_kinds(SOURCES[stage].values()), {count.kind: count for count in now}
     found = []
     for count in before:
         left = counts.get(count.kind, FactCount(count.kind, 0, 0))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
-from .covering import Round, Taken, Test
-from .evidence import NOISY, Evidence, Measured
+from .link_coverage_rounds import OccupiedLinks, Round, Test
+from .localization import NOISY, Evidence, Measured
 from .paths import PathTable
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
@@ -35,7 +35,7 @@ class Narrowing:
         self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
-        """The next round, or None when no test can tell more, or so little that it is not worth a round."""
+        """Return the next round, or None when no test can tell more, or so little that it is not worth a round."""
         if self._made == MOST_ROUNDS:
             return None
         self._made += 1
@@ -44,7 +44,7 @@ class Narrowing:
         asked: set[Test] = set()
         done: set[int] = set()
         for turn in range(_TURNS if evidence.noise <= NOISY else MOST_TURNS):
-            taken = Taken(self._ways)
+            taken = OccupiedLinks(self._ways)
             if evidence.noise > NOISY:
                 # one reading more says little
                 asked.clear()
@@ -82,11 +82,11 @@ class Narrowing:
         return direction.source in evidence.switches or direction.target in evidence.switches
 
     def _told(self, item: Measured, evidence: Evidence) -> bool:
-        """Whether a slow way is so beyond some doubt, so that its links are worth a test each."""
+        """Return whether a path is slow beyond some doubt, so that each of its links is worth a test."""
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 
-    def _again(self, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
+    def _again(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         """Tests that say more when they are made again: slow ways that were measured once, those that noise may have
         made, and whose links are all good."""
         for test, numbers in evidence.candidates.items():
@@ -99,19 +99,19 @@ class Narrowing:
         for test in evidence.again:
             self._add(test, evidence, taken, asked)
 
-    def _fill(self, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
+    def _fill(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise
         nor what is usual."""
         for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
             self._add(item.test, evidence, taken, asked)
 
-    def _add(self, test: Test, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
+    def _add(self, test: Test, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         way = evidence.measured[test].way
         if test not in asked and taken.fits(test, way):
             taken.add(test, way)
             asked.add(test)
 
-    def _look(self, number: int, evidence: Evidence, taken: Taken, asked: set[Test]) -> bool:
+    def _look(self, number: int, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> bool:
         """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it
         from its rivals."""
         rivals = [numbers for numbers in evidence.candidates.values() if number in numbers and len(numbers) > 1]

@@ -12,20 +12,20 @@ import typing
 from ..._model.cables import take_cables
 from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenCapabilities, SeenTopology, Topology
 from .hcas_of_fabric import Member, Membership
-from .layouts import families
+from .layouts import group_families
 
 __all__ = (
     "End",
     "Place",
-    "by_leaf",
-    "could_be",
+    "collect_far_ends",
+    "collect_places",
+    "collect_possible_rates",
     "end_of",
-    "families_of",
-    "far_ends",
-    "places",
-    "seen_at",
-    "seen_from",
-    "topology_of",
+    "find_topology",
+    "find_topology_or_first_view",
+    "find_topology_with_source",
+    "group_nodes_by_layout",
+    "number_by_leaf",
 )
 
 Topologies = typing.Mapping[str, ObservedTopologies]
@@ -38,27 +38,27 @@ def end_of(end: LinkEnd) -> End:
     return end.place
 
 
-def could_be(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
-    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing
-    where it gave no answer."""
+def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
+    """Return the possible rates of the links below their capability, in the words of iblinkinfo, by the end that it
+    names; nothing where it gave no answer."""
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
 
 
-def places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
-    """The place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
+def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
+    """Return the place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
 
     :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf
         is known
     """
-    topology = topology_of(membership, topologies)[0]
+    topology = find_topology(membership, topologies)[0]
     if topology is None:
         return {
             (name, member.hca.name): Place(name, member.hca.name, member.rail)
             for name, members in membership.members.items()
             for member in members
         }
-    ends = far_ends(topology)
+    ends = collect_far_ends(topology)
     names = {node.guid: node.called for node in topology.nodes}
     return {
         (name, member.hca.name): _place(name, member, ends, names)
@@ -81,7 +81,7 @@ def _place(
 Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
-def far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
+def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
     """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
     result = {}
     for link in take_cables(topology).links:
@@ -91,21 +91,25 @@ def far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
     return result
 
 
-def topology_of(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
-    """The topology that was seen from a member of the fabric, or None and why there is none."""
-    seen, why = seen_from(membership, topologies)
+def find_topology(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
+    """Return the topology that was seen from a member of the fabric, or None and why there is none."""
+    seen, why = find_topology_or_first_view(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
 
 
-def seen_from(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[SeenTopology], str]:
-    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no
-    topology."""
-    _node, seen, why = seen_at(membership, topologies)
+def find_topology_or_first_view(
+    membership: Membership, topologies: Topologies
+) -> tuple[typing.Optional[SeenTopology], str]:
+    """Return the topology that a member of the fabric shows: the first with a topology, else the first at all; and why
+    there is no topology."""
+    _node, seen, why = find_topology_with_source(membership, topologies)
     return seen, why
 
 
-def seen_at(membership: Membership, topologies: Topologies) -> tuple[str, typing.Optional[SeenTopology], str]:
-    """As :func:`seen_from`, with the node that shows it."""
+def find_topology_with_source(
+    membership: Membership, topologies: Topologies
+) -> tuple[str, typing.Optional[SeenTopology], str]:
+    """As :func:`find_topology_or_first_view`, with the node that shows it."""
     words = []
     without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
     for name, members in membership.members.items():
@@ -123,18 +127,18 @@ def seen_at(membership: Membership, topologies: Topologies) -> tuple[str, typing
     return (*without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}.")
 
 
-def families_of(membership: Membership) -> tuple[tuple[str, ...], ...]:
-    """Nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
+def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:
+    """Return the nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
     seats = {
         name: {member.hca.pci.address for member in members if member.hca.pci}
         for name, members in membership.members.items()
     }
-    return tuple(sorted(families(seats).values(), key=lambda nodes: (-len(nodes), nodes)))
+    return tuple(sorted(group_families(seats).values(), key=lambda nodes: (-len(nodes), nodes)))
 
 
-def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
-    """The rails as they are cabled: servers of another model have their HCAs in another order, and the leaf tells which
-    rail each is on.
+def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership:
+    """Return the rails as they are cabled: servers of another model have their HCAs in another order, and the leaf
+    tells which rail each is on.
 
     The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its
     nodes share with it. A leaf with HCAs of several rails tells nothing. Without a topology the rails stay as they are.
@@ -142,21 +146,21 @@ def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
 
     :param topologies: answer of fabric_info of each node
     """
-    groups = families_of(membership)
-    topology = topology_of(membership, topologies)[0] if len(groups) > 1 else None
+    groups = group_nodes_by_layout(membership)
+    topology = find_topology(membership, topologies)[0] if len(groups) > 1 else None
     if topology is None:
         return membership
-    ends = far_ends(topology)
-    known = _rails_of_leaves([membership.members[name] for name in groups[0]], ends)
+    ends = collect_far_ends(topology)
+    known = _find_rails_of_leaves([membership.members[name] for name in groups[0]], ends)
     members = dict(membership.members)
     for group in groups[1:]:
-        rails = _renumbered([members[name] for name in group], ends, known)
+        rails = _renumber([members[name] for name in group], ends, known)
         for name in group:
             renamed = (
                 dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name]
             )
             members[name] = tuple(sorted(renamed, key=lambda member: member.rail))
-        for leaf, rail in _rails_of_leaves([members[name] for name in group], ends).items():
+        for leaf, rail in _find_rails_of_leaves([members[name] for name in group], ends).items():
             known.setdefault(leaf, rail)
     return dataclasses.replace(membership, members=members)
 
@@ -164,10 +168,10 @@ def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
 _Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
-def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
-    """The rail of most HCAs of each leaf; nothing of a leaf where none has most."""
+def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
+    """Return the rail of most HCAs of each leaf; nothing of a leaf where none has most."""
     count: dict[str, typing.Counter[int]] = {}
-    for rail, leaf in _leaves(nodes, ends):
+    for rail, leaf in _group_by_leaf(nodes, ends):
         count.setdefault(leaf, collections.Counter())[rail] += 1
     return {
         leaf: rail
@@ -177,12 +181,12 @@ def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _End
     }
 
 
-def _renumbered(
+def _renumber(
     nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
 ) -> dict[int, int]:
     """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""
     votes: dict[int, typing.Counter[int]] = {}
-    for rail, leaf in _leaves(nodes, ends):
+    for rail, leaf in _group_by_leaf(nodes, ends):
         if leaf in known:
             votes.setdefault(rail, collections.Counter())[known[leaf]] += 1
     new = {rail: count.most_common(1)[0][0] for rail, count in votes.items()}
@@ -193,7 +197,7 @@ def _renumbered(
     return {**new, **dict(zip((rail for rail in rails if rail not in new), free))}
 
 
-def _leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
+def _group_by_leaf(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
     """Rail and leaf of each HCA that has one."""
     for members in nodes:
         for member in members:

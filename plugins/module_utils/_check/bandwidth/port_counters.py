@@ -14,9 +14,9 @@ from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
-from ..._schedule.counted import Port, uplinks
-from ..._schedule.covering import Test
+from ..._schedule.link_coverage_rounds import Test
 from ..._schedule.paths import PathTable
+from ..._schedule.port_counters import Port, list_uplinks
 from ..fleet.routes import listed
 from .floors import gbps
 
@@ -50,7 +50,7 @@ _MOST = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class CounterEvidence:
     """For a finding. remedy: empty where the counters name no port."""
 
     text: str = ""
@@ -58,14 +58,14 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True)
-class Carried:
-    """How much the uplinks of a leaf carried of what a test sent: by direction, out of the leaf or into it."""
+class UplinkShare:
+    """The share of a test's data that the uplinks of a leaf carried: by direction, out of the leaf or into it."""
 
     shares: dict[int, float]
 
     @property
     def alone(self) -> typing.Optional[int]:
-        """The one that took all of it."""
+        """Return the one that took all of it."""
         number = max(self.shares, key=lambda one: self.shares[one], default=None)
         return number if number is not None and self.shares[number] >= _ALL else None
 
@@ -105,31 +105,31 @@ class Counted:
             (it.source, it.source_port): number for number, it in enumerate(ways.directions[: ways.real])
         }
 
-    def of(self, numbers: typing.AbstractSet[int]) -> Told:
-        """What the ports of the way show over which the slowest test of these directions went."""
+    def of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
+        """Describe the counters of the ports on the path of the slowest test of these directions."""
         if not self._pairs:
-            return Told()
+            return CounterEvidence()
         for test, pair in self._pairs.items():
             if numbers and numbers <= set(self._ways.way(*test) or ()):
                 return self._told(test, pair)
-        return Told(
+        return CounterEvidence(
             "The counters of its ports were not read before and after: this is done for the slowest answers alone."
         )
 
-    def of_test(self, test: Test) -> Told:
-        """What the ports on the way of a test show."""
-        return self._told(test, self._pairs[test]) if test in self._pairs else Told()
+    def of_test(self, test: Test) -> CounterEvidence:
+        """Describe the counters of the ports on the path of a test."""
+        return self._told(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
 
     # what one pair shows
 
-    def _told(self, test: Test, pair: CountedPair) -> Told:
+    def _told(self, test: Test, pair: CountedPair) -> CounterEvidence:
         slower = self._slower(test, pair)
         if not pair.ports:
             by_hand = (
                 "Read them by hand before and after a test: perfquery -l LID PORTS and perfquery -xl LID PORTS, on a"
                 " node of the fabric, as root."
             )
-            return Told(
+            return CounterEvidence(
                 " ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]),
                 by_hand if is_infiniband(self._fabric) else "",
             )
@@ -148,12 +148,12 @@ class Counted:
         if not errors[0] and not waits[0] and read:
             words.append("No error counter of these ports rose, and none of them waited to send.")
         words += self._doubts(pair)
-        return Told(
+        return CounterEvidence(
             " ".join(words), next((remedy for remedy in (errors[1], self._mend(slower), waits[1]) if remedy), "")
         )
 
     def _name(self, port: PortGrowth) -> str:
-        """A port, with the other end of its link."""
+        """Name a port, with the other end of its link."""
         at = (port.guid, port.port)
         if at not in self._links:
             return f"{self._ways.name_of(port.guid)} port {port.port}"
@@ -219,7 +219,7 @@ class Counted:
             for leaf in map(self._ways.leaf, test)
             if leaf is not None and self._ways.leaf(test[0]) != self._ways.leaf(test[1])
         ):
-            rates = {number: self._ways.directions[number].gbps for number in uplinks(self._ways, leaf)}
+            rates = {number: self._ways.directions[number].gbps for number in list_uplinks(self._ways, leaf)}
             most = max((rate for rate in rates.values() if rate), default=None)
             slow = [
                 f"{self._ways.name(number)} at {rate:g} Gb/s"
@@ -250,7 +250,7 @@ class Counted:
         )
 
     def _way(self, test: Test, pair: CountedPair) -> list[str]:
-        """Which uplinks the data took."""
+        """Describe the uplinks that the data took."""
         words = []
         for end, verb in ((0, "left"), (1, "came to")):
             carried = self.carried(test, pair, end)
@@ -270,8 +270,8 @@ class Counted:
             )
         return [text]
 
-    def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[Carried]:
-        """The uplinks of the leaf of one end that took what was sent; None where that can't be told.
+    def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[UplinkShare]:
+        """Return the uplinks of the leaf of one end that took what was sent; None where that can't be told.
 
         :param end: 0: of the client's leaf, out of it; 1: of the server's, into it. The two directions of a link are an
             even number and the next one
@@ -285,16 +285,17 @@ class Counted:
         if sent is None or sent < _LEAST_DATA:
             return None
         shares = {}
-        for number in (up ^ end for up in uplinks(self._ways, leaf)):
+        for number in (up ^ end for up in list_uplinks(self._ways, leaf)):
             rise = self._rise(ports, self._ways.directions[number], end == 1)
             if rise is None:
                 return None
             shares[number] = rise / sent
-        return Carried(shares)
+        return UplinkShare(shares)
 
     @staticmethod
     def _rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
-        """What went over a direction, by the port that received it or that sent it: the one on the leaf's side first.
+        """Return the data that went over a direction, by the port that received it or that sent it: the one on the
+        leaf's side first.
 
         :param into: the leaf is its target
         """
@@ -343,7 +344,7 @@ class Counted:
     # what all of them show of the routing
 
     def routing(self) -> list[Finding]:
-        """What the intent says of the routing, where the counters say otherwise."""
+        """Compare the routing of the intent with the counters."""
         out = [
             (test, pair, carried)
             for test, pair in self._pairs.items()
@@ -422,7 +423,7 @@ class Counted:
         return [ok("bandwidth.routing", self._fabric.name, text, said)]
 
     def other_lids(self, lmc: typing.Optional[int]) -> list[Finding]:
-        """Where ports have several LIDs, the ways to the others than the first are not those of the tests.
+        """Report ports with several LIDs: the tests take the path to the first one only.
 
         :param lmc: of the ports; None: not known
         """
@@ -442,7 +443,7 @@ class Counted:
         )
         return [Finding("bandwidth.routing", f"{self._fabric.name} LMC", WARN, measured, expected, why, remedy)]
 
-    def _seen(self, found: typing.Iterable[tuple[CountedPair, Carried]]) -> str:
+    def _seen(self, found: typing.Iterable[tuple[CountedPair, UplinkShare]]) -> str:
         return listed(
             [f"{pair.client} -> {pair.server} by {carried.text(self._leaf_port)}" for pair, carried in found], "; "
         )

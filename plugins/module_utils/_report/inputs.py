@@ -15,11 +15,11 @@ FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, ty
 
 
 def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
-    """A source for a report without figures."""
+    """Return a source for a report without figures."""
     return {}
 
 
-class Seen:
+class ReportFacts:
     """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes
     take seconds.
 
@@ -31,7 +31,7 @@ class Seen:
         self._typed: dict[typing.Hashable, typing.Any] = {}
 
     def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
-        """The ``Facts`` of a stage with these fields, the others as their defaults say.
+        """Return the ``Facts`` of a stage with these fields, the others as their defaults say.
 
         :raises RdmaError: they can't be read, or are not the facts of this stage
         """

@@ -9,7 +9,7 @@ import typing
 
 from ...._model.kubernetes import ClusterNode
 from ...controllers.sriov_operator import Turn
-from .sriov import Turns, judge_node
+from .sriov import DrainTurns, judge_node
 from .state import ClusterState, Judgement, Target
 
 #: fields of a world that have an entry for each node, by its name
@@ -21,7 +21,7 @@ SMALL = ("unread", "blind", "stale")
 
 
 class ReadinessCache:
-    """What ``judge`` says of each world of one wait, with what it said of the worlds before."""
+    """A cache of the judgements of one wait: what did not change is not judged again."""
 
     def __init__(self, targets: typing.Iterable[Target]) -> None:
         self._targets = tuple(targets)
@@ -29,7 +29,7 @@ class ReadinessCache:
         self._known: dict[tuple[int, str], tuple[tuple[typing.Any, ...], Judgement]] = {}
 
     def judge(self, world: ClusterState) -> tuple[Judgement, ...]:
-        """Where each node of each fabric stands."""
+        """Judge the progress of each node of each fabric."""
         shared = (
             *(getattr(world, name) for name in SHARED),
             *(dict(getattr(world, name)) for name in SMALL),
@@ -70,7 +70,7 @@ class ReadinessCache:
         return judgement
 
 
-class _Counted(Turns):
+class _Counted(DrainTurns):
     """Knows whether somebody asked for a turn."""
 
     asked = 0
@@ -81,7 +81,7 @@ class _Counted(Turns):
 
 
 def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
-    """Whether all that nodes share is what it was: the same objects, and the same words in the small ones."""
+    """Return whether all that nodes share is unchanged: the same objects, and the same words in the small ones."""
     objects = len(SHARED)
     return (
         len(one) == len(other)

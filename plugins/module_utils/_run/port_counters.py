@@ -10,15 +10,15 @@ import typing
 
 from .._check.bandwidth.check import VantagePort
 from .._model.bandwidth import CountedPair, PairResult
-from .._model.counters import PortCounters, PortGrowth, growth
-from .._model.errors import RdmaError, unforeseen
+from .._model.counters import PortCounters, PortGrowth, compute_growth
+from .._model.errors import RdmaError, wrap_unforeseen
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.infiniband import perfquery
 from .._render import commands, counters
-from .._schedule.counted import Port
 from .._schedule.measurements import SLACK
-from .client_server import failure_of
+from .._schedule.port_counters import Port
+from .client_server import find_failure
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT
 
@@ -71,7 +71,9 @@ class Counters:
             return dataclasses.replace(result, why=str(error)[:_MOST_CHARACTERS])
         except Exception as error:
             # nobody foresaw what the pods or the observer printed: the other tests are still to be measured
-            return dataclasses.replace(result, why=str(unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS])
+            return dataclasses.replace(
+                result, why=str(wrap_unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS]
+            )
         read = [self._growth(port, before, after, words) for port in ports]
         why = (
             f"the measurement between the two readings failed: {again.failure}"
@@ -90,17 +92,17 @@ class Counters:
         guid, number = port
         lid = self._seat.lids.get(guid)
         if not lid:
-            return growth(guid, number, None, None, "the topology shows no LID of it")
-        return growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
+            return compute_growth(guid, number, None, None, "the topology shows no LID of it")
+        return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
-        """The ports that answered, and what was complained of at each LID.
+        """Read the ports that answered, and what was complained of at each LID.
 
         :raises RdmaError: none can be asked
         """
         shell = self._open()
         shell.start(counters.read(self._seat.device, self._seat.port, asked))
-        answers = perfquery.answers(shell.wait(counters.LIMIT + SLACK).output)
+        answers = perfquery.list_answers(shell.wait(counters.LIMIT + SLACK).output)
         return {(lid, port.port): port for lid, (ports, _words) in answers.items() for port in ports}, {
             lid: words for lid, (_ports, words) in answers.items()
         }
@@ -109,8 +111,10 @@ class Counters:
         if self._shell is not None and self._shell.open:
             return self._shell
         namespace, observer = observer_of(self._observers, self._seat.node)
-        self._shell = self._cluster.shell(namespace, observer.pod, observer.container, commands.shell(), self._clock)
-        failure = failure_of(self._shell.wait(PROBE_LIMIT))
+        self._shell = self._cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_shell(), self._clock
+        )
+        failure = find_failure(self._shell.wait(PROBE_LIMIT))
         if failure is not None:
             raise RdmaError(f"no look at {self._seat.node} through its observer: {failure.evidence}")
         return self._shell

@@ -12,8 +12,8 @@ from .._model.mirror import Mirror, MirrorAnswer, MirrorFacts, on_mirror
 from .._model.pulls import ChartPull, ChartSeen, Pulls
 from .._model.registry import Logins
 from .._observe.helm import default_values, look_at_charts
-from .._observe.registry import Asked, ask
-from .._plan.mirror import chart_on_mirror, merged, values_on_mirror
+from .._observe.registry import RegistryQuery, ask
+from .._plan.mirror import collect_values_on_mirror, merge, place_chart_on_mirror
 from .._plan.pulls import ChartWithValues
 from .._render import pulls as render
 
@@ -21,8 +21,8 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """The charts where the mirror has them. Their values still name the images of the sources."""
-    return {name: (chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
+    """Return the charts where the mirror has them. Their values still name the images of the sources."""
+    return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
 def elsewhere(
@@ -39,7 +39,7 @@ def elsewhere(
         if seen[name].error:
             continue
         try:
-            renamed[name] = (chart, merged(values_on_mirror(default_values(helm, chart), mirror), values))
+            renamed[name] = (chart, merge(collect_values_on_mirror(default_values(helm, chart), mirror), values))
         except RdmaError as error:
             problems.append(f"operator {name}: {error}")
     for name, found in look_at_charts(helm, renamed, kubernetes).items():
@@ -53,7 +53,7 @@ def elsewhere(
 def ask_mirror(
     pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
 ) -> MirrorFacts:
-    """What the registries say of each image, and of each chart that a registry has.
+    """Ask the registries for each image, and for each chart that a registry has.
 
     :param pulls: with the names that the sources have
     :param authority: file with certificates in place of the system's; empty: the system's
@@ -79,10 +79,10 @@ def ask_mirror(
         if not chart.repository or place != _name(chart):
             put = render.pushed(chart, mirror) if chart.repository else (render.copied(chart.image, mirror),)
             wanted.append(MirrorAnswer(_name(chart), place, chart.needed_by, put, "silent"))
-    said = ask([Asked(item.place, item.by_system) for item in wanted], logins, authority, limit)
+    said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
     answers = []
     for item in wanted:
-        found = said[Asked(item.place, item.by_system)]
+        found = said[RegistryQuery(item.place, item.by_system)]
         answers.append(
             MirrorAnswer(item.source, item.place, item.needed_by, item.put, found.state, found.words, item.by_system)
         )

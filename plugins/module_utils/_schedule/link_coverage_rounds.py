@@ -33,7 +33,7 @@ _MOST_ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What is measured in one round. why: in words for the reader."""
+    """The pairs that are measured in one round. why: in words for the reader."""
 
     why: str
     turns: tuple[Turn, ...]
@@ -60,7 +60,7 @@ class Cover:
         return sum(len(item.turns) for item in self.rounds)
 
 
-class Taken:
+class OccupiedLinks:
     """Ends and links that a turn uses already."""
 
     def __init__(self, ways: PathTable) -> None:
@@ -85,8 +85,8 @@ class Taken:
         self.tests.append(test)
 
     def _crosses(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
-        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them
-        at a time."""
+        """Yield the leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one
+        of them at a time."""
         for link in way if self._ways.hashed else ():
             direction = self._ways.directions[link]
             if direction.between:
@@ -95,26 +95,26 @@ class Taken:
 
 
 def cover(ways: PathTable) -> Cover:
-    """The first rounds of a fabric."""
-    groups = _rails(ways)
+    """Return the first rounds of a fabric."""
+    groups = _find_rails(ways)
     covered: set[int] = set()
     rounds: list[Round] = []
 
     def add(why: str, pairs: typing.Sequence[Test]) -> None:
-        turns, new = _turns(ways, pairs, covered)
+        turns, new = _list_turns(ways, pairs, covered)
         if turns:
             rounds.append(Round(why, turns))
             covered.update(new)
 
     add(
         "inside of each leaf",
-        [pair for group in groups for leaf in _leaves(ways, group, None) for pair in _halves(leaf)],
+        [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in _split_halves(leaf)],
     )
-    inside = [_leaves(ways, group, pod) for group in groups for pod in ways.pods]
+    inside = [_group_by_leaf(ways, group, pod) for group in groups for pod in ways.pods]
     add("between the leaves of a pod" if len(ways.pods) > 1 else "between leaves", _best(ways, inside, covered))
     if len(ways.pods) > 1:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
-        add("between pods", _best(ways, [_leaves(ways, group, None) for group in groups], covered))
+        add("between pods", _best(ways, [_group_by_leaf(ways, group, None) for group in groups], covered))
     if ways.across and len(groups) > 1:
         add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
@@ -132,16 +132,16 @@ def cover(ways: PathTable) -> Cover:
 
 
 def apart(ways: PathTable) -> bool:
-    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of
-    a host."""
-    hosts = _hosts(ways) if ways.across else []
+    """Return whether there are several rails that could be measured with each other, and nothing leads from one to
+    another of a host."""
+    hosts = _list_hosts(ways) if ways.across else []
     return any(len(ends) > 1 for ends in hosts) and not any(
         ways.may(ends[0], other) for ends in hosts for other in ends[1:]
     )
 
 
-def _hosts(ways: PathTable) -> list[list[int]]:
-    """The ends of each host, in the order of their rails."""
+def _list_hosts(ways: PathTable) -> list[list[int]]:
+    """Return the ends of each host, in the order of their rails."""
     hosts: dict[str, list[int]] = {}
     for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
         hosts.setdefault(ways.ends[number].node, []).append(number)
@@ -152,10 +152,10 @@ def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
     """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that
     are most. What stays inside of a leaf has been measured.
     """
-    hosts = _hosts(ways)
+    hosts = _list_hosts(ways)
     best: tuple[int, int, list[Test]] = (0, 0, [])
     for shift in range(min(_TRIES, max(len(ends) // 2 for ends in hosts))):
-        halves = [pair for ends in hosts for pair in _halves(ends, shift)]
+        halves = [pair for ends in hosts for pair in _split_halves(ends, shift)]
         pairs = [
             pair
             for pair in halves
@@ -166,23 +166,23 @@ def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
     return best[2]
 
 
-def _rails(ways: PathTable) -> list[list[int]]:
+def _find_rails(ways: PathTable) -> list[list[int]]:
     rails: dict[int, list[int]] = {}
     for number, end in enumerate(ways.ends):
         rails.setdefault(end.rail, []).append(number)
     return [rails[rail] for rail in sorted(rails)]
 
 
-def _leaves(
+def _group_by_leaf(
     ways: PathTable, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]
 ) -> list[list[int]]:
-    """The ends of a group by leaf, of all leaves or of those of a pod."""
+    """Return the ends of a group by leaf, of all leaves or of those of a pod."""
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
     return [leaf for leaf in found if leaf]
 
 
-def _halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
+def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
     """Each of the first half with one of the second half, shifted around; of an odd number one rests."""
     half = len(items) // 2
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
@@ -221,16 +221,16 @@ def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[T
         left += [(place, end) for end in one_ends[few:]] + [(other, end) for end in other_ends[few:]]
     if len(leaves) % 2:
         left += [(len(leaves) - 1, end) for end in leaves[-1]]
-    pairs += [(one, other) for (near, one), (far, other) in _shuffled(left) if near != far]
+    pairs += [(one, other) for (near, one), (far, other) in _shuffle(left) if near != far]
     return pairs
 
 
-def _shuffled(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _shuffle(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     half = len(left) // 2
     return [(left[place], left[half + place]) for place in range(half)]
 
 
-def _turns(
+def _list_turns(
     ways: PathTable, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]
 ) -> tuple[tuple[Turn, ...], set[int]]:
     """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes
@@ -241,7 +241,7 @@ def _turns(
     for tests in (pairs, [(target, source) for source, target in pairs]):
         left = list(tests)
         for _turn in range(_MOST_FLOWS if ways.hashed else 1):
-            taken = Taken(ways)
+            taken = OccupiedLinks(ways)
             for test in left:
                 way = ways.way(*test)
                 if way is not None and taken.fits(test, way):
@@ -256,8 +256,8 @@ def _turns(
 
 
 def _rest(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
-    """A turn of tests over links that are not covered; adds what it covers."""
-    taken = Taken(ways)
+    """Return a turn of tests over links that are not covered; adds what it covers."""
+    taken = OccupiedLinks(ways)
     for link in left:
         if link in covered:
             continue

@@ -18,8 +18,8 @@ Nodes = typing.Mapping[str, tuple[Hca, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """What a proposal is made of. None: nobody could be asked, and why is in ``unread``.
+class ProposalInputs:
+    """The facts that a proposal is made of. None: not observed, and the reason is in ``unread``.
 
     :ivar neighbours: who is at the other end of the cables of Ethernet NICs
     :ivar namespace: of the pods that shall use the fabrics, which the user alone knows; empty where he has not said

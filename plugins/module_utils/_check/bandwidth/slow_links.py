@@ -11,20 +11,20 @@ from ..._model.bandwidth import End, PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
-from ..._schedule.covering import Test
-from ..._schedule.evidence import SLOW, Evidence, Reading
+from ..._schedule.link_coverage_rounds import Test
+from ..._schedule.localization import SLOW, Evidence, Reading
 from ..._schedule.paths import PathTable
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
-from .counted import Counted, Told
+from .port_counters import Counted, CounterEvidence
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
-def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
-    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor
-    does one that was sent another way.
+def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
+    """Return the measurements with their paths, without those that prove nothing of a link: without a figure (which has
+    a cause of its own), or sent over another path.
 
     :param pairs: whose figures are measurements
     """
@@ -36,10 +36,11 @@ def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Readi
     return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
-def least_share(
+def compute_least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
-    """What each way should carry at least, of the rate of its slowest link; None where that is not known of all.
+    """Return the least share of the rate of its slowest link that each path should carry; None where that is not known
+    of all.
 
     By the floors of the pairs, since what is behind a link may be slower than it, and may be meant so.
 
@@ -90,7 +91,7 @@ def check_slow_links(
             )
         ]
     known = _Known(fabric, ways, evidence, where, rates, counted)
-    flows = ethernet.between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
+    flows = ethernet.report_between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
         return findings
@@ -139,7 +140,7 @@ class _Known:
                 f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with"
                 " iblinkinfo."
             )
-            remedy = ethernet.switch_step(name) if self._ways.hashed else remedy
+            remedy = ethernet.describe_switch_step(name) if self._ways.hashed else remedy
             yield self._finding(f"switch {name}", measured, why, remedy)
 
     def links(self) -> typing.Iterator[Finding]:
@@ -156,7 +157,7 @@ class _Known:
             # a cable of a node is called by the node first
             first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
             name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
-            counted = self._by_counters({number}) if self._ways.directions[number].between else Told()
+            counted = self._by_counters({number}) if self._ways.directions[number].between else CounterEvidence()
             why = f"Each way over it is slow. {self._told(number)} {counted.text}".strip()
             yield self._finding(name, f"carries {shares} of what is usual", why, counted.remedy or self._step(number))
 
@@ -190,7 +191,7 @@ class _Known:
                 f" {other.lid} and look at its counters."
             )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
-            counted = self._counted.of_test((source, target)) if self._counted else Told()
+            counted = self._counted.of_test((source, target)) if self._counted else CounterEvidence()
             measured = f"carries {item.share:.0%} of what is usual"
             yield self._finding(
                 self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy
@@ -219,21 +220,21 @@ class _Known:
             return f"{one.node} -> {other.node} rail {one.rail}"
         return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
-    def _by_counters(self, numbers: typing.AbstractSet[int]) -> Told:
-        """What the counters of the ports on the way say."""
-        return self._counted.of(numbers) if self._counted else Told()
+    def _by_counters(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
+        """Describe the counters of the ports on the path."""
+        return self._counted.of(numbers) if self._counted else CounterEvidence()
 
     def _ends(self, number: int) -> tuple[str, str]:
         direction = self._ways.directions[number]
         return direction.source, direction.target
 
     def _end(self, number: int) -> typing.Optional[End]:
-        """The end whose cable this is."""
+        """Return the end whose cable this is."""
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
 
     def _told(self, number: int) -> str:
-        """What else is known of the HCA at a cable."""
+        """Describe what else is known of the HCA at a cable."""
         end = self._end(number)
         if end is None:
             return "The other links of these ways are good elsewhere."
@@ -263,7 +264,7 @@ class _Known:
         if found is not None and found.pcie is not None and found.pcie.trained_down:
             return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
         if self._ways.hashed:
-            return ethernet.cable_step(self._ways, number)
+            return ethernet.describe_cable_step(self._ways, number)
         return (
             f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it,"
             " then the HCA."

@@ -12,7 +12,7 @@ from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
-from ..fleet.suspects import Element, suspects, trial
+from ..fleet.suspects import Element, find_suspects, make_trial
 
 
 def check_suspects(
@@ -22,7 +22,7 @@ def check_suspects(
     passed: typing.Sequence[typing.Optional[bool]],
     where: typing.Mapping[End, Place],
 ) -> list[Finding]:
-    """What the pairs that failed have in common, told from those that passed.
+    """Find what the pairs that failed have in common and those that passed have not.
 
     :param passed: of each pair; None for one that speaks neither for its ends nor against them
     :param where: where each end is, as far as it is known
@@ -35,7 +35,7 @@ def check_suspects(
     }
     expected = "nothing that failing pairs have in common"
     trials = [
-        trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
+        make_trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
         for pair, verdict in zip(pairs, passed)
         if verdict is not None and pair.client_end in ends and pair.server_end in ends
     ]
@@ -55,9 +55,9 @@ def check_suspects(
     if all(one.passed for one in trials):
         return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
     findings = []
-    for suspect in suspects(trials):
+    for suspect in find_suspects(trials):
         measured = f"{suspect.failed} of {suspect.trials} measurements failed"
-        names = _names(suspect.elements)
+        names = _list_names(suspect.elements)
         if not names:
             some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
             why = f"What these have in common, others that passed have as well: {some}."
@@ -89,9 +89,9 @@ def check_suspects(
     return findings
 
 
-def _names(elements: typing.Sequence[Element]) -> list[str]:
-    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts
-    are."""
+def _list_names(elements: typing.Sequence[Element]) -> list[str]:
+    """Return the suspects, without those that follow from the rest: a node whose one HCA is named, a fabric of which
+    parts are."""
     hcas = [element.name for element in elements if element.kind == "hca"]
     nodes = [
         element.name
@@ -107,6 +107,6 @@ def _names(elements: typing.Sequence[Element]) -> list[str]:
 
 
 def _told(place: Place, pod: RdmaPod) -> str:
-    """Where an HCA is."""
+    """Describe the location of an HCA."""
     leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
     return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."

@@ -9,11 +9,11 @@ import typing
 from ..._model.fabric import ObservedTopologies, Place, Topology
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import find_topology
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import topology_of
 from ..fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
 from .pairs import Pair
-from .partitions import remedy_of, status_of
+from .partitions import find_status, remedy_of
 
 
 def check_suspects(
@@ -23,7 +23,7 @@ def check_suspects(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
 ) -> list[Finding]:
-    """What the failing pairs have in common."""
+    """Find what the failing pairs have in common."""
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
     if not measured:
@@ -37,7 +37,7 @@ def check_suspects(
             Finding(
                 "reachability.suspect",
                 subject,
-                status_of(parted),
+                find_status(parted),
                 f"{len(parted)} of {measured} pairs fail",
                 expected,
                 why,
@@ -46,7 +46,7 @@ def check_suspects(
         ]
     if not found:
         return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
-    topology, blind = topology_of(membership, topologies)
+    topology, blind = find_topology(membership, topologies)
     where = {
         f"{place.node} {place.hca}": place
         for place in (end.place for pair in pairs for end in (pair.client, pair.server))
@@ -78,7 +78,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _some(suspect: Suspect) -> str:
-    """The first of the pairs that a suspect explains, and how many more there are."""
+    """Return the first of the pairs that a suspect explains, and how many more there are."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 
@@ -109,8 +109,8 @@ def _judge_suspect(
 def _next_steps(
     elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]
 ) -> typing.Iterator[str]:
-    """What to do about all of them: one sentence for the links, each of them once, whichever leaf it is an uplink
-    of."""
+    """Return the next steps for all of them: one sentence for the links, each of them once, whichever leaf it is an
+    uplink of."""
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
@@ -119,7 +119,7 @@ def _next_steps(
 
 
 def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
-    """What to do about a suspect; of an HCA with both ends of its cable."""
+    """Return the next step for a suspect; of an HCA with both ends of its cable."""
     name = element.name
     if element.kind == "hca":
         place = where[name]

@@ -18,7 +18,7 @@ import math
 import statistics
 import typing
 
-from .covering import Test
+from .link_coverage_rounds import Test
 from .paths import Kind, PathTable, Way
 
 #: of the median of its class: a way below is slow, one at or above GOOD is good, one between is neither
@@ -54,7 +54,7 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What one test measured. gbps: None when it failed, which is as slow as can be."""
+    """The measurement of one test. gbps: None when it failed, which is as slow as can be."""
 
     test: Test
     gbps: typing.Optional[float]
@@ -85,7 +85,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What is known after the readings.
+    """The knowledge of the links after the readings.
 
     :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
     :ivar known: whether there were enough readings to tell the noise
@@ -114,7 +114,7 @@ class Evidence:
 
 
 def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
-    """What the readings prove. Those of tests whose way is not known are left out.
+    """Compute what the readings prove. Those of tests whose path is not known are left out.
 
     :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
         class is less than SLOW of that, all its ways are slow
@@ -126,10 +126,10 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
             over.setdefault(number, []).append(item)
     good = frozenset(number for number, items in over.items() if any(item.good for item in items))
     low = [item for item in measured.values() if item.slow]
-    candidates = {item.test: _causes(item, over, noise) for item in low}
-    slow = _accused(candidates, measured, noise)
+    candidates = {item.test: _find_causes(item, over, noise) for item in low}
+    slow = _find_accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
-    switches, again = _switches(ways, measured, left, noise)
+    switches, again = _find_switches(ways, measured, left, noise)
     of_switches = {
         number
         for guid in switches
@@ -158,7 +158,8 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
 def _shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
-    """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
+    """Return the readings by test, as shares of what is usual in their class, the noise, and whether that is known
+    well."""
     figures: dict[Test, list[float]] = {}
     for reading in readings:
         values = figures.get(reading.test)
@@ -171,7 +172,7 @@ def _shares(
         classes.setdefault(ways.kind(*test), []).append(test)
     repeated, freedom = _repeated(figures.values())
     scales = {
-        kind: _usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
+        kind: _find_usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
         for kind, tests in classes.items()
     }
     weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
@@ -188,7 +189,7 @@ def _shares(
     )
     noise = max(_LEAST_NOISE, noise)
     measured = {}
-    for kind, (usual, count) in _norms(classes, scales).items():
+    for kind, (usual, count) in _compute_norms(classes, scales).items():
         floor = (floor_share or 0.0) * kind[1]
         # by the median of so many
         norm, unsure = (floor, 0.0) if usual < SLOW * floor else (usual, 1.25 * noise / math.sqrt(count))
@@ -212,15 +213,15 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, 
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings
-    that is known."""
+    """The rate of the paths of a class that are not slow, its standard deviation as a share of it, and the number of
+    readings behind it."""
 
     usual: float
     spread: float
     readings: int
 
 
-def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
+def _find_usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
     """Of the ways that are not slow; no more than the median of a few values.
 
     Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third
@@ -250,12 +251,12 @@ def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
     return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
 
 
-def _norms(
+def _compute_norms(
     classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
 ) -> dict[Kind, tuple[float, int]]:
-    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should
-    do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the same
-    rates: then most of its ways are slow.
+    """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: it
+    should do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the
+    same rates: then most of its ways are slow.
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -275,9 +276,9 @@ def _norms(
     return usual
 
 
-def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one
-    too, others come back."""
+def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
+    """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
+    that one too, others come back."""
     against = {number: _against(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
@@ -286,8 +287,9 @@ def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]]
 
 
 def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
-    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more
-    than this one. How well that fits to all that is measured over it, by least squares, with the share that fits best.
+    """Return the evidence against a link as the cause of a slow path, in standard deviations: then no way over it
+    carries more than this one. How well that fits to all that is measured over it, by least squares, with the share
+    that fits best.
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -306,18 +308,18 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
     return doubt if total / readings >= SLOW else doubt - (ACCUSE - CLEAR)
 
 
-def _accused(
+def _find_accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
-    """The links that are the only candidate of slow ways, with what they do."""
+    """Return the links that are the only candidate of slow ways, with what they do."""
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
             alone.setdefault(next(iter(numbers)), []).append(measured[test])
-    return {number: _mean(items) for number, items in alone.items() if _below(items, noise)}
+    return {number: _compute_mean(items) for number, items in alone.items() if _below(items, noise)}
 
 
-def _mean(items: typing.Sequence[Measured]) -> float:
+def _compute_mean(items: typing.Sequence[Measured]) -> float:
     return statistics.fmean(share for item in items for share in item.shares)
 
 
@@ -328,10 +330,10 @@ def _below(items: typing.Sequence[Measured], noise: float) -> bool:
         return False
     share = statistics.fmean(rest)
     doubt = math.sqrt(noise**2 / len(rest) + max(item.unsure for item in items) ** 2)
-    return share < SLOW and _mean(items) < SLOW and 1 - share >= ACCUSE * doubt
+    return share < SLOW and _compute_mean(items) < SLOW and 1 - share >= ACCUSE * doubt
 
 
-def _switches(
+def _find_switches(
     ways: PathTable,
     measured: typing.Mapping[Test, Measured],
     left: typing.Mapping[Test, typing.AbstractSet[int]],
@@ -352,7 +354,7 @@ def _switches(
         slow = sum(item.slow for item in items)
         if slow < _MOSTLY * len(items):
             continue
-        mine = {item.test for item in _highest(items, noise) if item.test in left}
+        mine = {item.test for item in _find_highest(items, noise) if item.test in left}
         if len(mine) < _SWITCH_NEIGHBOURS or not _below(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
@@ -374,9 +376,9 @@ def _switches(
     return tuple(result), tuple(again)
 
 
-def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
-    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a
-    second one."""
+def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
+    """Return those that carry as much as the best one does, as far as the noise tells: what is lower has another cause,
+    or a second one."""
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
     apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}
@@ -386,8 +388,8 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
 def _wide(
     ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
 ) -> bool:
-    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor
-    another switch explain them as well."""
+    """Return whether paths go over enough of the links of a switch to judge the whole switch, and neither two cables
+    nor another switch explain them as well."""
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False

@@ -9,15 +9,15 @@ import typing
 
 from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName
 from ..._schedule.collectives import Test
-from ..._schedule.halving import Trial
+from ..._schedule.halving import RailTrial
 from .causes import UsedHca
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
-from .proof import Wanted
+from .proof import RequiredProof
 
 
 @dataclasses.dataclass(frozen=True)
-class Ground:
-    """What the nodes have.
+class NodesHardware:
+    """The hardware of the nodes.
 
     :ivar hosts: by node the host name of its pod, up to the first dot, as NCCL writes it
     :ivar hcas: by node and RDMA device in its pod
@@ -29,22 +29,22 @@ class Ground:
     gpu_of_rail: typing.Mapping[int, int]
 
 
-def plan_run(test: Test, number: int, name: TestName, ground: Ground) -> CollectiveRun:
+def plan_run(test: Test, number: int, name: TestName, ground: NodesHardware) -> CollectiveRun:
     """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it,
     all others over all rails.
 
     :param number: of the test in the climb, for the names of its objects
     """
-    if isinstance(test, Trial):
+    if isinstance(test, RailTrial):
         return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, gpu=ground.gpu_of_rail[test.rail])
     return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, by_rail=test.kind == "two nodes")
 
 
-def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: Ground) -> Wanted:
+def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: NodesHardware) -> RequiredProof:
     """Return what the log of a run must show."""
-    rails = (test.rail,) if isinstance(test, Trial) else tuple(sorted(ground.gpu_of_rail))
+    rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
     each = 1 if run.by_rail or run.gpu is not None else wanted.gpus_per_node
-    return Wanted(
+    return RequiredProof(
         len(run.nodes),
         {
             ground.hosts[node]: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()}
@@ -64,7 +64,7 @@ def plan_floor(
     run: CollectiveRun,
     test: Test,
     wanted: Collectives,
-    ground: Ground,
+    ground: NodesHardware,
     algorithm: typing.Optional[Algorithm] = "ring",
     node: typing.Optional[NodeFigure] = None,
     library: str = "NCCL",
@@ -73,7 +73,7 @@ def plan_floor(
 
     :param node: what one node alone reached
     """
-    rails = (test.rail,) if isinstance(test, Trial) else tuple(sorted(ground.gpu_of_rail))
+    rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
     rates = {rail: [_rate(ground, node_name, rail) for node_name in run.nodes] for rail in rails}
     if len(run.nodes) < 2 or any(rate is None for found in rates.values() for rate in found):
         return None
@@ -89,7 +89,7 @@ def plan_floor(
     )
 
 
-def _rate(ground: Ground, node: str, rail: int) -> typing.Optional[float]:
+def _rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:
     """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not
     measured."""
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]

@@ -10,7 +10,7 @@ from ..._model.observers import DAEMON_SET
 
 
 def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
-    """An instruction.
+    """Return an instruction.
 
     :param by_pods: names of the nodes that are reached by observers
     :param needs: what must be on the node, or in the image of the observers, beside the way to it

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
-from .covering import Test
-from .evidence import Evidence
+from .link_coverage_rounds import Test
+from .localization import Evidence
 from .paths import PathTable
 
 #: tests of a fabric, one after the other; where more answers stop at several links, the slowest are looked at
@@ -20,9 +20,9 @@ PROBES = 2
 Port = tuple[str, int]
 
 
-def to_be_counted(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
-    """The slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a pair
-    of ends; the slowest answers first."""
+def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
+    """Return the slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a
+    pair of ends; the slowest answers first."""
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
     for numbers in (*groups, *evidence.sets):
@@ -32,7 +32,7 @@ def to_be_counted(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
     return tuple(sorted(found, key=lambda test: (evidence.measured[test].share, test)))[:MOST_TESTS]
 
 
-def probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
+def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
     """Tests between leaves over good ways, each from another leaf, that show how the switches route.
 
     :param taken: tests that are made with counters already
@@ -49,8 +49,8 @@ def probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) ->
     return tuple(found)
 
 
-def uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
-    """The directions from a leaf to other switches."""
+def list_uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
+    """Return the directions from a leaf to other switches."""
     return tuple(
         number
         for number, it in enumerate(ways.directions[: ways.real])
@@ -58,13 +58,13 @@ def uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
     )
 
 
-def ports_of(ways: PathTable, test: Test) -> tuple[Port, ...]:
+def list_ports(ways: PathTable, test: Test) -> tuple[Port, ...]:
     """Both ports of each link on the way of a test, as far as it is known, and of the uplinks of both leaves: which of
     them are taken is seen then."""
     leaves = [ways.leaf(end) for end in test]
     numbers = [number for number in ways.way(*test) or () if not ways.directions[number].between]
     if leaves[0] != leaves[1]:
-        numbers += [number for leaf in leaves if leaf is not None for number in uplinks(ways, leaf)]
+        numbers += [number for leaf in leaves if leaf is not None for number in list_uplinks(ways, leaf)]
     ends = (
         ((it.source, it.source_port), (it.target, it.target_port))
         for it in (ways.directions[number] for number in numbers)

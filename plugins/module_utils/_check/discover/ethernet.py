@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check NICs of Ethernet fabrics. Check ids: ``discover.hcas``, ``discover.port``, ``discover.select``."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..._model.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.hca import Hca, NodeHcas
+from ..._model.intent import Fabric
+from ..._model.load import Hints
+from ..._model.profiles import find_traits, moves, owns_rdma
+from ..._model.text import folded
+from ..fleet import bonds
+from ..fleet.hcas_of_fabric import find_candidates, selects
+from .functions import check_driver, check_sriov
+from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
+
+
+def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
+    hcas = find_candidates(fabric, node)
+    wanted = fabric.select.hcas_per_node
+    measured = f"{len(hcas)} NICs" + (f": {describe_hcas(hcas)}" if hcas else "")
+    expected = f"{wanted} NICs for {fabric.name}"
+    subject = f"{name} {fabric.name}"
+    nameless = _list_nameless(fabric, node) if len(hcas) < wanted else []
+    if nameless and len(hcas) + len(nameless) >= wanted:
+        why = (
+            "Pods have the interfaces of these, and nothing keeps the names that they had on the node:"
+            f" {describe_hcas(nameless)}."
+        )
+        remedy = (
+            f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
+        )
+        return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
+    if len(hcas) != wanted:
+        others = describe_hcas([hca for hca in list_others(node, hcas) if not hca.is_virtual]) or "none"
+        why = (
+            f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
+        )
+        remedy = f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware."
+        return [
+            Finding(
+                "discover.hcas",
+                subject,
+                FAIL,
+                measured,
+                expected,
+                *(bonds.explain_parts(fabric, node) or (why, remedy)),
+            )
+        ]
+    findings = [ok("discover.hcas", subject, measured, expected)]
+    for hca in hcas:
+        driven = check_driver(name, hca, owns_rdma(fabric), node)
+        findings += [driven, check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
+        if driven.status == PASS:
+            findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
+    return findings
+
+
+def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
+    """Functions that the fabric may have selected by the name of an interface, before a pod got it."""
+    if not (moves(fabric) and fabric.select.netdev):
+        return []
+    select = dataclasses.replace(fabric.select, netdev=())
+    return [hca for hca in node.hcas if hca.held and hca.held.netdevs and not hca.names and selects(select, hca)]
+
+
+def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
+    """:param moved: into pods, which set it up; back on the node it is down"""
+    expected = "a network interface, up or down" if moved else "a network interface that is up"
+    if moved and hca.held and hca.held.netdevs:
+        shown = describe_states(hca.held.netdevs)
+        return ok("discover.port", subject, f"in a pod: {shown}", expected)
+    if not hca.netdevs:
+        return Finding(
+            "discover.port",
+            subject,
+            WARN,
+            "no network interface",
+            expected,
+            "The function has no network interface here: it may be in another network namespace, or given to a virtual "
+            "machine.",
+            "See ip link in the node's other network namespaces.",
+        )
+    states = describe_states(hca.netdevs)
+    if moved or any(netdev.state == "up" for netdev in hca.netdevs):
+        return ok("discover.port", subject, states, expected)
+    why = "The interface has no carrier or was never set up. VFs have no link while their physical function has none."
+    return Finding(
+        "discover.port",
+        subject,
+        WARN,
+        states,
+        expected,
+        why,
+        "Set it up (ip link set dev ... up) and check the cable. The SR-IOV operator sets it up when it makes VFs.",
+    )
+
+
+def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> list[Finding]:
+    """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or
+    a missing card."""
+    findings = []
+    by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
+    for address in fabric.select.pci:
+        subject = f"{name} {fabric.name} {address}"
+        hca = by_address.get(address.lower())
+        expected = f"a physical function for {fabric.name}"
+        remedy = f"Correct select.pci of the fabric '{fabric.name}'."
+        if hca is None:
+            known = (
+                folded([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS) or "none"
+            )
+            why = (
+                "The node has no such function; physical functions that it has:"
+                f" {known}{hints.nearest(address, by_address)}."
+            )
+            findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
+        elif hca.is_virtual:
+            why = f"It is a virtual function of {hca.physical_function}."
+            findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
+        elif hca not in find_candidates(fabric, node):
+            layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), MOST) or "no RDMA port"
+            why = f"The function is there, but {_find_misfit(fabric, hca, layers)}."
+            findings.append(
+                Finding("discover.select", subject, FAIL, f"{describe(hca)}, {layers}", expected, why, remedy)
+            )
+        else:
+            findings.append(ok("discover.select", subject, describe(hca), expected))
+    return findings
+
+
+def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
+    """Return the part of the intent that a listed function contradicts."""
+    usable = bonds.list_usable_names(fabric, hca)
+    if selects(fabric.select, hca, usable):
+        return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
+    pci, names = hca.pci, folded(usable, MOST) or "none"
+    wrong = {
+        f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": (
+            pci and fabric.select.vendor in (None, pci.vendor)
+        ),
+        f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": (
+            pci and fabric.select.device in (None, pci.device)
+        ),
+        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": (
+            not fabric.select.netdev or any(name in fabric.select.netdev for name in usable)
+        ),
+    }
+    return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)

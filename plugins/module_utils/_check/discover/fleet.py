@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare the HCAs of all nodes. Check ids: ``discover.fleet``, ``discover.guids``, ``discover.descriptions``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, WARN, Finding, ok
+from ..._model.hca import NO_GUID, NodeHcas
+from ..._model.intent import Intent
+from ..._model.profiles import is_infiniband
+from ..._model.text import folded
+from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
+from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
+
+
+def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """A node with fewer HCAs than the others has lost one, even where enough are left."""
+    fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
+    counted = {name: list_fitting(fabrics, node) for name, node in nodes.items()}
+    most = max(map(len, counted.values()), default=0)
+    if not fabrics or not most or len(nodes) < 2:
+        return []
+    full = {describe_address(hca) for hcas in counted.values() if len(hcas) == most for hca in hcas}
+    findings, expected = [], f"{most} InfiniBand HCAs, as the best of {len(nodes)} nodes has"
+    for name, hcas in counted.items():
+        if len(hcas) == most:
+            findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
+            continue
+        missing = sorted(full - {describe_address(hca) for hca in hcas})
+        why = (
+            f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {folded(missing, MOST)}, and this"
+            " node has none there."
+        )
+        remedy = (
+            "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are"
+            " right as they are."
+        )
+        ethernet = [hca for hca in list_set_to_ethernet(nodes[name]) if describe_address(hca) in missing]
+        if ethernet:
+            why = f"{why} These are set to Ethernet: {describe_hcas(ethernet)}."
+            remedy = f"{describe_change_to_infiniband(ethernet)} {remedy}"
+        findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
+    return findings
+
+
+def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage
+    virtual_functions)."""
+    owners: dict[tuple[str, str], list[str]] = {}
+    for name, hca in list_infiniband_hcas(nodes):
+        if hca.node_guid not in (None, NO_GUID):
+            owners.setdefault(("node", hca.node_guid or ""), []).append(f"{name} {hca.name}")
+        for port in hca.ports:
+            if port.guid not in (None, NO_GUID):
+                owners.setdefault(("port", port.guid or ""), []).append(f"{name} {hca.name} port {port.number}")
+    findings = []
+    for (kind, guid), names in sorted(owners.items()):
+        if len(names) > 1:
+            why = f"These have the same {kind} GUID: {folded(names, MOST)}. The subnet manager can't tell them apart."
+            remedy = "Give each its own: firmware burnt with another card's GUIDs is the usual cause (flint -d ... sg)."
+            findings.append(
+                Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy)
+            )
+    if owners and not findings:
+        counts = [sum(kind == wanted for kind, _guid in owners) for wanted in ("port", "node")]
+        findings.append(
+            ok(
+                "discover.guids",
+                "all nodes",
+                f"{counts[0]} port GUIDs and {counts[1]} node GUIDs, all different",
+                "all different",
+            )
+        )
+    return findings
+
+
+def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """The fabric's tools name an HCA by its description alone."""
+    owners: dict[str, list[str]] = {}
+    for name, hca in list_infiniband_hcas(nodes):
+        if hca.node_description is not None:
+            owners.setdefault(hca.node_description, []).append(f"{name} {hca.name}")
+    findings = []
+    for description, names in sorted(owners.items()):
+        if len(names) > 1:
+            shown = folded(names, MOST)
+            why = (
+                f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they"
+                " look alike; GUIDs still tell them apart."
+            )
+            remedy = (
+                "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
+            )
+            findings.append(
+                Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy)
+            )
+    if owners and not findings:
+        findings.append(
+            ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different")
+        )
+    return findings

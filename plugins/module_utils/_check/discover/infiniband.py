@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check the InfiniBand HCAs of each node. Check id: ``discover.hcas``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.hca import Hca, NodeHcas
+from ..._model.intent import Intent
+from ..._model.profiles import find_traits, is_infiniband
+from ..fleet import vendors
+from ..fleet.hcas_of_fabric import selects
+from .functions import check_driver, check_sriov
+from .hcas import describe_hcas, list_fitting, list_others
+from .ports import check_port, find_trouble
+
+
+def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
+    """Count against all InfiniBand fabrics together, then each port."""
+    fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
+    if not fabrics:
+        return []
+    # those that share an interface may stand on the HCAs of others
+    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not find_traits(fabric).shared)
+    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if find_traits(fabric).shared)])
+    hcas = list_fitting(fabrics, node)
+    label = " and ".join(fabric.name for fabric in fabrics)
+    measured = f"{len(hcas)} InfiniBand HCAs" + (f": {describe_hcas(hcas)}" if hcas else "")
+    expected = f"at least {wanted} InfiniBand HCAs for {label}"
+    if len(hcas) < wanted:
+        why, remedy = _explain_too_few(node)
+        findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
+    else:
+        findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
+    # a function without RDMA device shows no link layer: its class says what it would be
+    mute = [
+        hca
+        for hca in list_others(node, hcas)
+        if _is_infiniband_function(hca)
+        and not hca.rdma_device
+        and any(selects(fabric.select, hca) for fabric in fabrics)
+    ]
+    for hca in (*hcas, *mute):
+        findings.append(_spare(check_driver(name, hca, True, node), len(hcas), wanted))
+    usable = sum(
+        any(find_trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas
+    )
+    for hca in hcas:
+        for port in hca.all_ports:
+            if port.link_layer == "InfiniBand":
+                findings.append(_spare(check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
+    capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
+    for hca in hcas if any(find_traits(fabric).functions for fabric in fabrics) else ():
+        findings.append(_spare(check_sriov(name, hca), capable, wanted))
+    return findings
+
+
+def _is_infiniband_function(hca: Hca) -> bool:
+    return hca.pci is not None and hca.pci.device_class == "0207"
+
+
+def _spare(finding: Finding, good: int, wanted: int) -> Finding:
+    """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric
+    of the intent."""
+    if finding.status == PASS or good < wanted:
+        return finding
+    why = (
+        f"{finding.why} The node has {good} good HCAs and the intent needs {wanted}, so this one may be on no fabric of"
+        " the intent; stage fabric tells."
+    )
+    return dataclasses.replace(finding, status=WARN, why=why)
+
+
+def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
+    """Return the nearest cause that the node itself shows."""
+    bare = [
+        hca
+        for hca in node.hcas
+        if hca.pci and hca.pci.device_class == "0207" and not hca.rdma_device and not hca.is_virtual
+    ]
+    if bare:
+        driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
+        names = describe_hcas(bare)
+        if driverless:
+            return (f"These HCAs have no driver: {names}.", vendors.load_driver(driverless))
+        return (f"These HCAs have a driver but no RDMA device: {names}.", vendors.load_rdma(bare))
+    ethernet = list_set_to_ethernet(node)
+    if ethernet:
+        names = describe_hcas(ethernet)
+        return (f"These are set to Ethernet: {names}.", describe_change_to_infiniband(ethernet))
+    return (
+        "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
+        "Compare with lspci -nn on the node; correct select and hcas_per_node if the intent is wrong.",
+    )
+
+
+def list_set_to_ethernet(node: NodeHcas) -> list[Hca]:
+    return [
+        hca
+        for hca in node.hcas
+        if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)
+    ]
+
+
+def describe_change_to_infiniband(hcas: typing.Sequence[Hca]) -> str:
+    able = [hca for hca in hcas if hca.pci and vendors.find_vendor(hca) is vendors.NVIDIA]
+    if not able:
+        return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
+    address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
+    return (
+        f"If they are meant, set their link type to InfiniBand (mstconfig -d {address} set LINK_TYPE_P1=1), and reboot."
+    )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check which physical functions a SriovNetworkNodePolicy selects."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ...._model.hca import Hca, PciFunction
+from ...._model.kubernetes import ClusterNode
+from ...._model.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
+from ...controllers.sriov_operator import nearest_match, selects
+from .policy_context import LIST, SELECT, ClusterBefore, Objection
+
+# What it selects
+
+
+def select_functions(
+    policy: Policy, state: typing.Optional[NodeState], world: ClusterBefore
+) -> tuple[StateInterface, ...]:
+    interfaces = state.interfaces if state is not None else ()
+    return tuple(
+        interface
+        for interface in interfaces
+        if selects(policy, interface) and _is_supported(interface.vendor, interface.device, world.supported)
+    )
+
+
+def _is_supported(vendor: str, device: str, supported: typing.Optional[tuple[SupportedNic, ...]]) -> bool:
+    return supported is None or any((nic.vendor, nic.device) == (vendor, device) for nic in supported)
+
+
+def check_selection(
+    policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore
+) -> typing.Iterator[Objection]:
+    if not nodes:
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
+        why = f"No node of the cluster carries {labels}."
+        text = f"no matched node is selected by the nodeSelector in CR {policy.name}"
+        yield Objection(
+            SELECT,
+            "webhook",
+            text,
+            "one node at least",
+            why,
+            "See the stage operators: it says why the label is absent.",
+        )
+        return
+    # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one
+    reported = [
+        world.states[node.name] for node in nodes if node.name in world.states and world.states[node.name].interfaces
+    ]
+    if reported and not any(select_functions(policy, state, world) for state in reported):
+        why = (
+            "No node reports a physical function that the policy takes; see the findings on the nodes for the nearest"
+            " match."
+        )
+        text = f"no supported NIC is selected by the nicSelector in CR {policy.name}"
+        yield Objection(SELECT, "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
+
+
+def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
+    """Return why the policy selects no other physical function of a node: the nearest one, and those that the operator
+    does not report."""
+    chosen = select_functions(policy, state, world)
+    rest = tuple(interface for interface in state.interfaces if interface not in chosen)
+    lines = [f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if selects(policy, item)]
+    if rest and not lines:
+        lines = [nearest_match(policy, dataclasses.replace(state, interfaces=rest))]
+    reported = {interface.address for interface in state.interfaces}
+    hcas = world.hcas.get(state.node)
+    unseen: dict[str, list[str]] = {}
+    for hca in hcas.hcas if hcas is not None else ():
+        if (
+            hca.pci is not None
+            and not hca.is_virtual
+            and hca.pci.address not in reported
+            and _takes(policy, hca, hca.pci)
+        ):
+            unseen.setdefault(_explain_unreported(hca, hca.pci, world), []).append(
+                f"{hca.name} at {hca.pci.address} ({hca.pci.vendor}:{hca.pci.device})"
+            )
+    lines += [
+        f"the node has {', '.join(names)}, which the operator does not report: {why}"
+        for why, names in sorted(unseen.items())
+    ]
+    return "; ".join(lines) or "the operator reports no other interface of the node"
+
+
+def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
+    """Return whether the policy would select this HCA if the operator reported it."""
+    names = [netdev.name for netdev in hca.netdevs] or [""]
+    return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
+
+
+def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
+    """Return the conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go,
+    DiscoverSriovDevices]"""
+    if not _is_supported(pci.vendor, pci.device, world.supported):
+        return f"not in the ConfigMap {LIST}"
+    if pci.driver is None:
+        return "no driver is bound"
+    if not hca.netdevs:
+        return "there is no network interface"
+    return "the log of the config daemon on the node says why"

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A kubelet that changes its objects, or writes Events, without end: what waits and what is kept is bounded, and the
+news of the others comes."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run import observers, watch
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, _View
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change, WatchFeed
+from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
+    UID,
+    Item,
+    Server,
+    node,
+    observer,
+)
+
+
+def feed_of(*events: tuple[str, Item]) -> tuple[WatchFeed, Server]:
+    server = Server(nodes=[node(1), node(2)])
+    server.events = [b"".join(json.dumps({"type": of, "object": item}).encode() + b"\n" for of, item in events)]
+    feed = server.feed = WatchFeed(Cluster(server), {}, ("Node",))
+    feed._follow("Node")
+    return feed, server
+
+
+def numbered(number: int, version: int) -> tuple[str, Item]:
+    item = node(number)
+    return "MODIFIED", {**item, "metadata": {**item["metadata"], "resourceVersion": str(version)}}
+
+
+def versions(changes: typing.Iterable[Change]) -> list[tuple[str, str]]:
+    return [
+        (change.items[0]["metadata"]["name"], change.items[0]["metadata"]["resourceVersion"])
+        for change in changes
+        if change.action == "put"
+    ]
+
+
+def test_of_an_object_that_changes_without_end_the_first_changes_and_the_newest_wait() -> None:
+    flood = [numbered(1, version) for version in range(100)]
+    feed, _server = feed_of(*flood[:50], numbered(2, 5), *flood[50:])
+    found = versions(feed.gather(0.0))
+    most = watch.MOST_OF_ONE
+    assert found == [*(("worker-1", str(number)) for number in range(most - 1)), ("worker-1", "99"), ("worker-2", "5")]
+    assert feed.get(0.0) is None
+
+
+def test_a_kind_of_which_too_much_waits_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_WAITING", 30)
+    feed, server = feed_of(*(numbered(number, 1) for number in range(40)))
+    assert [change.action for change in feed.gather(0.0)] == ["replace"]
+    assert len(server.watched) == 2
+
+
+def test_what_was_taken_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_WAITING", 3)
+    changes = watch._Changes()
+    for version in range(100):
+        assert changes.put(Change("Node", "put", (numbered(1, version)[1],)))
+        assert changes.put(Change("Node", "error", error="away"))
+        assert [versions([change]) for change in (changes.get(0.0), changes.get(0.0)) if change] == [
+            [("worker-1", str(version))],
+            [],
+        ]
+    assert not changes._of_object
+
+
+def event(number: int, uid: str, time: str = "2026-11-28T11:00:00Z") -> Item:
+    about = {"kind": "Pod", "name": "o1", "uid": uid}
+    words = {"type": "Warning", "reason": "Failed", "message": f"cause {number}"}
+    return {"metadata": {"name": f"e{number}"}, "involvedObject": about, "lastTimestamp": time, **words}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observers, "MOST_EVENTS", 100)
+    monkeypatch.setattr(observers, "MOST_OF_OBJECT", 10)
+
+
+def stranger(number: int) -> str:
+    return f"{number:08}-0000-0000-0000-000000000000"
+
+
+@pytest.mark.usefixtures("small")
+def test_events_without_end_leave_the_telling_ones_of_the_observers() -> None:
+    view = _View("linerate-observers")
+    view.replace("Pod", [observer("o1")])
+    view.replace("Event", [event(1, UID[:-1] + "2", "2026-11-28T10:00:00Z")])
+    for number in range(2, 2000):
+        view.change("Event", [event(number, stranger(number), "2026-11-28T12:00:00Z")], False)
+    kept = view.seen().events
+    assert len(kept) <= 100 and "cause 1" in [item.message for item in kept]
+    assert view.dropped == 1999 - len(kept)
+
+
+@pytest.mark.usefixtures("small")
+def test_events_without_end_about_one_pod_leave_its_newest() -> None:
+    view = _View("linerate-observers")
+    view.replace("Pod", [observer("o1")])
+    view.replace("Event", [event(n, UID[:-1] + "2", f"2026-11-28T11:{n // 60:02}:{n % 60:02}Z") for n in range(101)])
+    assert sorted(item.message for item in view.seen().events) == sorted(f"cause {n}" for n in range(91, 101))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_number_of_events_that_were_left_out_is_said() -> None:
+    said: list[str] = []
+    changes = [
+        Change("Event", "replace", tuple(event(number, stranger(number)) for number in range(200))),
+        Change("DaemonSet", "replace"),
+        Change("Pod", "replace"),
+        Change("Node", "replace"),
+    ]
+
+    class Feed:
+        def get(self, _timeout: float) -> typing.Optional[Change]:
+            return changes.pop(0) if changes else None
+
+    now = iter(range(1000))
+    made = Observers(typing.cast(Cluster, None), "o", 20, lambda: float(next(now)), lambda _s: None, said.append)
+    facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", "run-1"), ["worker-1"])
+    assert isinstance(facts, ObserversFacts)
+    assert any(line.endswith("Events left out, since there are more than 100: 150") for line in said)
