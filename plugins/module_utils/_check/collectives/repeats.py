@@ -15,7 +15,7 @@ import typing
 from ..._model.collectives import Variables
 from ..._model.findings import UNKNOWN, WARN, Finding, ok
 from ..._model.nccl import NcclChoice, NcclLog, NcclProcess
-from ..._schedule.collectives import TestGroup, Repeat
+from ..._schedule.collectives import Repeat, TestGroup
 from .causes import CHOICES, LIMITS, SIZES, Surroundings, has_few_queue_pairs, has_wrong_traffic_class
 from .floor import spell_gbs
 
