@@ -81,7 +81,7 @@ def test_small_messages_have_8_bytes_and_the_time_of_each_iteration() -> None:
 
 def test_a_repeat_sets_its_variable_and_takes_others_out() -> None:
     run = dataclasses.replace(ALL, variables=(("NCCL_PXN_DISABLE", "1"), ("NCCL_BUFFSIZE", None)))
-    assert render_ranks_command(run, WANTED) == {**render_ranks_command(ALL, WANTED), "NCCL_PXN_DISABLE": "1"}
+    assert render_environment(run, WANTED) == {**render_environment(ALL, WANTED), "NCCL_PXN_DISABLE": "1"}
     found = words(run)
     assert found[found.index("NCCL_PXN_DISABLE=1") - 1] == "-x"
     place = found.index("-u")
