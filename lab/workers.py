@@ -161,7 +161,7 @@ def start(
     )
     if (_kept(folder, worker) / "arguments").exists():
         command_line = (_kept(folder, worker) / "arguments").read_text().strip() or command_line
-    _leave_boot(folder, worker)
+    leave_boot(folder, worker)
     number = f"{worker.number:02x}"
     processes.start(
         worker.name,
@@ -221,7 +221,7 @@ def keep_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
     (kept / "files").write_text(files)
 
 
-def _leave_boot(folder: pathlib.Path, worker: Worker) -> None:
+def leave_boot(folder: pathlib.Path, worker: Worker) -> None:
     """Leave the same in the worker's share, from where it comes to a fresh disk."""
     kept, left = _kept(folder, worker) / "files", share(folder, worker) / "kept"
     left.unlink(missing_ok=True)
