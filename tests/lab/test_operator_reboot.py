@@ -14,6 +14,7 @@ import pytest
 
 from lab.fabric.emulated import TOTAL_VFS
 from lab.processes import wait_until
+from lab.workers import READY_SECONDS
 
 from .conftest import SETTINGS, Lab
 from .test_real import WORKERS
@@ -109,7 +110,7 @@ def test_the_operator_sets_firmware_and_reboots_each_worker_for_it(lab: Lab) -> 
             name = WORKERS[1]
             boot = node_of(lab, name)[0]
             assert lab.command("reset", name, "ForceRestart").returncode == 0
-            assert wait_until(lambda: node_of(lab, name)[0] != boot, 300, 2)
+            assert wait_until(lambda: node_of(lab, name)[0] != boot, READY_SECONDS, 2)
             assert totals(lab, name) == [OTHER_VFS] * len(HCAS) + [TOTAL_VFS]
         finally:
             back = lab.playbook(NETWORK, variables=asked(TOTAL_VFS, "reboot"), seconds=PLAYBOOK_SECONDS)
