@@ -59,7 +59,7 @@ def context_of(kubeconfig: typing.Any) -> str:
 
     :param kubeconfig: that the inventory names; None where it names none
     """
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
 
     found = find_credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
     return _in_kubeconfig(found)[0] if found.source == "kubeconfig" else ""

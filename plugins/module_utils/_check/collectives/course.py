@@ -17,7 +17,7 @@ from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, 
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
 from ..._model.nccl import NcclLog, NcclProcess
 from ..._model.text import folded
-from ..._schedule.collectives import Climb, Kind, Leaves, Test, TestGroup
+from ..._schedule.collectives import Climb, CollectiveGroup, Kind, Leaves, Test
 from ..._schedule.halving import Named, RailTrial
 from ..job.channels import name_hcas
 from .causes import Surroundings
@@ -117,7 +117,7 @@ class Course:
         """
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
         self._found.update(
-            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, TestGroup)
+            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, CollectiveGroup)
         )
         alone = {
             test.nodes[0]: item.figure
@@ -131,7 +131,7 @@ class Course:
         }
         self._climb.take(passes)
         for test, item in verdicts.items():
-            if isinstance(test, TestGroup) and item.figure is not None:
+            if isinstance(test, CollectiveGroup) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
@@ -345,7 +345,7 @@ class Course:
                 "Run the stage again on an idle fabric.",
             )
 
-    def _together(self, group: TestGroup) -> Finding:
+    def _together(self, group: CollectiveGroup) -> Finding:
         subject = self.subject(group)
         if group.kind == "one node":
             why = (
