@@ -30,7 +30,7 @@ class UnknownLeaf(str):
 
 
 @dataclasses.dataclass(frozen=True)
-class TestGroup:
+class CollectiveGroup:
     """Nodes that run one test together, over all rails."""
 
     kind: Kind
@@ -42,7 +42,7 @@ class CollectiveStep:
     """Rounds of groups; no node is in two groups of a round."""
 
     kind: Kind
-    rounds: tuple[tuple[TestGroup, ...], ...]
+    rounds: tuple[tuple[CollectiveGroup, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Repeat:
     :ivar change: its name
     """
 
-    group: TestGroup
+    group: CollectiveGroup
     change: str
 
     @property
@@ -84,7 +84,7 @@ class Repeat:
         return self.group.nodes
 
 
-Test = typing.Union[TestGroup, RailTrial, Repeat]
+Test = typing.Union[CollectiveGroup, RailTrial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
@@ -140,9 +140,9 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
     return known
 
 
-def without_overlap(groups: typing.Iterable[TestGroup]) -> list[list[TestGroup]]:
+def without_overlap(groups: typing.Iterable[CollectiveGroup]) -> list[list[CollectiveGroup]]:
     """Return groups in rounds, in each of which no node is in two groups."""
-    rounds: list[list[TestGroup]] = []
+    rounds: list[list[CollectiveGroup]] = []
     for group in groups:
         busy = ({node for other in turn for node in other.nodes} for turn in rounds)
         free = next((place for place, nodes in enumerate(busy) if nodes.isdisjoint(group.nodes)), len(rounds))
@@ -153,7 +153,7 @@ def without_overlap(groups: typing.Iterable[TestGroup]) -> list[list[TestGroup]]
 
 
 def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:
-    rounds = (tuple(TestGroup(kind, nodes) for nodes in turn) for turn in turns)
+    rounds = (tuple(CollectiveGroup(kind, nodes) for nodes in turn) for turn in turns)
     return CollectiveStep(kind, tuple(turn for turn in rounds if turn))
 
 
@@ -212,14 +212,14 @@ class Climb:
         #: by step what is slow in it, rail by rail
         self.named: dict[Kind, Named] = {}
         #: groups that are slow although each rail alone is fast; of one node its inside
-        self.together: list[TestGroup] = []
+        self.together: list[CollectiveGroup] = []
         #: nodes that take part no more, with the step that did not prove them
         self.left_out: dict[str, Kind] = {}
         #: steps of which a group was fast, for those that are not left out
         self.proven: list[Kind] = []
         self._step: typing.Optional[CollectiveStep] = None
-        self._turns: list[tuple[TestGroup, ...]] = []
-        self._slow: list[tuple[TestGroup, ...]] = []
+        self._turns: list[tuple[CollectiveGroup, ...]] = []
+        self._slow: list[tuple[CollectiveGroup, ...]] = []
         self._fast: dict[str, None] = {}
         #: times that the slow groups of this step ran again
         self._again = 0
@@ -314,7 +314,7 @@ class Climb:
         turns = []
         for turn in self._slow:
             groups = (
-                TestGroup(group.kind, tuple(node for node in group.nodes if node not in self.left_out))
+                CollectiveGroup(group.kind, tuple(node for node in group.nodes if node not in self.left_out))
                 for group in turn
             )
             turns.append(tuple(group for group in groups if len(group.nodes) > (group.kind != "one node")))

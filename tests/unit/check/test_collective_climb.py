@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests im
     NcclTests,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Test, TestGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, CollectiveGroup, Test
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -174,7 +174,7 @@ def test_a_node_without_a_log_is_not_proven_even_alone() -> None:
     made = Site(lost={"node-a0"}).climb()
     assert (
         made.left_out == {"node-a0": "one node"}
-        and made.together == [TestGroup("one node", ("node-a0",))]
+        and made.together == [CollectiveGroup("one node", ("node-a0",))]
         and made.unproven == ()
     )
 
@@ -184,8 +184,8 @@ def test_a_node_without_a_log_is_not_proven_even_alone() -> None:
 
 def test_runs_of_groups() -> None:
     pair, leaf, trial = (
-        TestGroup("two nodes", ("node-a0", "node-a1")),
-        TestGroup("a leaf", tuple(LEAVES["a"])),
+        CollectiveGroup("two nodes", ("node-a0", "node-a1")),
+        CollectiveGroup("a leaf", tuple(LEAVES["a"])),
         RailTrial(1, "part", ("node-a0", "node-b0"), ("node-a0",)),
     )
     tests: tuple[Test, ...] = (pair, leaf, trial)
@@ -207,12 +207,12 @@ def test_runs_of_groups() -> None:
 @pytest.mark.parametrize(
     ("test", "bound"),
     [
-        (TestGroup("two nodes", ("node-a0", "node-a1")), 49.0),
-        (TestGroup("two nodes", ("node-b0", "node-b1")), 24.5),
+        (CollectiveGroup("two nodes", ("node-a0", "node-a1")), 49.0),
+        (CollectiveGroup("two nodes", ("node-b0", "node-b1")), 24.5),
         (RailTrial(0, "part", ("node-b0", "node-b1"), ()), 49.0),
         (RailTrial(1, "part", ("node-b0", "node-b1"), ()), 24.5),
-        (TestGroup("a leaf", tuple(LEAVES["a"])), 98.0),
-        (TestGroup("all", tuple(NODES)), 49.0),
+        (CollectiveGroup("a leaf", tuple(LEAVES["a"])), 98.0),
+        (CollectiveGroup("all", tuple(NODES)), 49.0),
     ],
 )
 def test_floors_are_those_of_the_slowest_rail_of_the_slowest_node(test: Test, bound: float) -> None:
@@ -225,14 +225,14 @@ def test_floors_are_those_of_the_slowest_rail_of_the_slowest_node(test: Test, bo
 
 def test_no_floor_without_the_rate_of_each_rail() -> None:
     hcas = {**GROUND.hcas, "node-a1": {DEVICES[0]: UsedHca(0, 0, 392.0), DEVICES[1]: UsedHca(1)}}
-    test, blind = TestGroup("two nodes", ("node-a0", "node-a1")), dataclasses.replace(GROUND, hcas=hcas)
+    test, blind = CollectiveGroup("two nodes", ("node-a0", "node-a1")), dataclasses.replace(GROUND, hcas=hcas)
     assert plan_floor(plan_run(test, 1, "all_reduce", blind), test, WANTED, blind) is None
-    one = TestGroup("one node", ("node-a0",))
+    one = CollectiveGroup("one node", ("node-a0",))
     assert plan_floor(plan_run(one, 1, "all_reduce", GROUND), one, WANTED, GROUND) is None
 
 
 def test_the_inside_of_a_node_and_the_share_of_the_intent_count() -> None:
-    test = TestGroup("a leaf", tuple(LEAVES["a"]))
+    test = CollectiveGroup("a leaf", tuple(LEAVES["a"]))
     floor = plan_floor(
         plan_run(test, 1, "all_reduce", GROUND),
         test,
@@ -258,11 +258,11 @@ def test_the_floor_of_the_intent_is_that_of_the_number_of_nodes() -> None:
     wanted = dataclasses.replace(WANTED, expected_busbw=(all_of_them, four))
     found = {}
     for test in (
-        TestGroup("a leaf", tuple(LEAVES["a"])),
-        TestGroup("all", tuple(NODES)),
-        TestGroup("two nodes", ("node-a0", "node-a1")),
-        TestGroup("one node", ("node-a0",)),
+        CollectiveGroup("a leaf", tuple(LEAVES["a"])),
+        CollectiveGroup("all", tuple(NODES)),
+        CollectiveGroup("two nodes", ("node-a0", "node-a1")),
+        CollectiveGroup("one node", ("node-a0",)),
     ):
         found[test.kind] = pick_expected(plan_run(test, 1, "all_reduce", GROUND), wanted)
     assert found == {"a leaf": four, "all": all_of_them, "two nodes": None, "one node": None}
-    assert pick_expected(plan_run(TestGroup("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None
+    assert pick_expected(plan_run(CollectiveGroup("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None

@@ -23,12 +23,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import Roce
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import TestGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import CollectiveGroup
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 from .test_collective_causes import GIB, JOB, ROCE, SEEN, says
 
-SMALL, LARGE = TestGroup("two nodes", ("a", "b")), TestGroup("all", ("a", "b", "c"))
+SMALL, LARGE = CollectiveGroup("two nodes", ("a", "b")), CollectiveGroup("all", ("a", "b", "c"))
 FAR = dataclasses.replace(says("GPU Direct RDMA Disabled for GPU 8b000 / HCA 0 (distance 7 > 5)"), gpu_direct=False)
 SPREAD = dataclasses.replace(SEEN, roce=Roce(), several_leaves=True, adaptive_routing=True)
 PAIRS = "NCCL_IB_QPS_PER_CONNECTION set by environment to 4."

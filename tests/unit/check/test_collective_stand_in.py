@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import TestGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import CollectiveGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import RailTrial
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/collectives"
@@ -48,11 +48,11 @@ GROUND = NodesHardware(
     {0: 0, 1: 1},
 )
 #: runs that went over verbs: what was run, as the stage plans it
-RUNS: dict[str, tuple[TestName, typing.Union[TestGroup, RailTrial]]] = {
-    "rail": ("all_reduce", TestGroup("two nodes", NODES)),
-    "all": ("all_reduce", TestGroup("all", NODES)),
-    "gather": ("all_gather", TestGroup("all", NODES)),
-    "scatter": ("reduce_scatter", TestGroup("all", NODES)),
+RUNS: dict[str, tuple[TestName, typing.Union[CollectiveGroup, RailTrial]]] = {
+    "rail": ("all_reduce", CollectiveGroup("two nodes", NODES)),
+    "all": ("all_reduce", CollectiveGroup("all", NODES)),
+    "gather": ("all_gather", CollectiveGroup("all", NODES)),
+    "scatter": ("reduce_scatter", CollectiveGroup("all", NODES)),
     "gpu1": ("all_reduce", RailTrial(1, "part", NODES, NODES)),
 }
 
@@ -106,7 +106,7 @@ def test_rail_by_rail_shows_which_gpu_is_beside_which_hca() -> None:
 
 def test_ranks_of_one_node_are_proven_where_they_may_use_its_memory() -> None:
     log, run = read("one")
-    (one,) = (TestGroup("one node", NODES[:1]),)
+    (one,) = (CollectiveGroup("one node", NODES[:1]),)
     plan = plan_proof(CollectiveRun("one", "all_reduce", NODES[:1]), one, WANTED, GROUND)
     assert bad(prove_run(log, run, plan)) == []
 

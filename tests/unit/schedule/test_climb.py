@@ -13,8 +13,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import (
     Climb,
+    CollectiveGroup,
     Test,
-    TestGroup,
     announce,
     group_by_leaves,
     plan_steps,
@@ -44,9 +44,9 @@ def climb(
         ) and not any(node in shared for node in test.nodes)
 
     while tests := made.next():
-        nodes = [node for test in tests for node in test.nodes if isinstance(test, TestGroup)]
+        nodes = [node for test in tests for node in test.nodes if isinstance(test, CollectiveGroup)]
         assert len(set(nodes)) == len(nodes) and not any(node in made.left_out for node in nodes)
-        counts.update(test.kind if isinstance(test, TestGroup) else "trial" for test in tests)
+        counts.update(test.kind if isinstance(test, CollectiveGroup) else "trial" for test in tests)
         made.take({test: run(test) for test in tests})
     return made, counts
 
@@ -108,7 +108,7 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
 
 
 def test_groups_that_share_a_node_run_one_after_the_other() -> None:
-    one, two, three = (TestGroup("two nodes", nodes) for nodes in (("a", "b"), ("c", "d"), ("e", "a")))
+    one, two, three = (CollectiveGroup("two nodes", nodes) for nodes in (("a", "b"), ("c", "d"), ("e", "a")))
     assert without_overlap((one, two, three)) == [[one, two], [three]] and without_overlap(()) == []
 
 
@@ -163,7 +163,9 @@ def test_1024_nodes_take_few_tests() -> None:
 
 def test_a_node_that_is_slow_alone_takes_no_further_part() -> None:
     made, counts = climb(fleet(2, 4, 2), inside={"node-01-02"})
-    assert made.together == [TestGroup("one node", ("node-01-02",))] and made.left_out == {"node-01-02": "one node"}
+    assert made.together == [CollectiveGroup("one node", ("node-01-02",))] and made.left_out == {
+        "node-01-02": "one node"
+    }
     # it was run three times, and all steps without it
     assert counts["one node"] == 10 and made.unproven == () and made.named == {}
 
@@ -197,7 +199,7 @@ def test_a_slow_rail_ends_the_climb() -> None:
 
 def test_rails_that_are_slow_only_together_are_never_proven() -> None:
     made, _counts = climb(fleet(2, 4, 2), shared={"node-01-02"})
-    assert made.named == {} and made.together == [TestGroup("two nodes", ("node-01-02", "node-01-03"))]
+    assert made.named == {} and made.together == [CollectiveGroup("two nodes", ("node-01-02", "node-01-03"))]
     assert made.left_out == {"node-01-02": "two nodes", "node-01-03": "two nodes"}
 
 

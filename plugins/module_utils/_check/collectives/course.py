@@ -17,7 +17,7 @@ from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, 
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.nccl import NcclLog, NcclProcess
 from ..._model.text import folded
-from ..._schedule.collectives import SMALL, Climb, Kind, Leaves, Repeat, Test, TestGroup, without_overlap
+from ..._schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
 from ..._schedule.halving import Named, RailTrial
 from ..job.channels import name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
@@ -109,8 +109,8 @@ class Course:
         self.figures: dict[str, GroupFigure] = {}
         self._climbed = False
         #: pairs that are fast, and the rounds of their small messages once all steps are done
-        self._pairs: dict[TestGroup, None] = {}
-        self._small: typing.Optional[list[list[TestGroup]]] = None
+        self._pairs: dict[CollectiveGroup, None] = {}
+        self._small: typing.Optional[list[list[CollectiveGroup]]] = None
         self._latencies: dict[str, typing.Optional[Latency]] = {}
         self._repeats = Repeats()
         self._change: typing.Optional[Change] = None
@@ -147,7 +147,7 @@ class Course:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
         self._found.update(
-            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, TestGroup)
+            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, CollectiveGroup)
         )
         alone = {
             test.nodes[0]: item.figure
@@ -161,12 +161,17 @@ class Course:
         }
         self._climb.take(passes)
         for test, item in verdicts.items():
-            if isinstance(test, TestGroup):
+            if isinstance(test, CollectiveGroup):
                 slow_group = item.figure is not None and SlowGroup(item.figure.bus_gbs, item.changes)
                 self._repeats.note(test, slow_group or None)
-            if isinstance(test, TestGroup) and test.kind == "two nodes" and passes[test] and self._measures_latency:
+            if (
+                isinstance(test, CollectiveGroup)
+                and test.kind == "two nodes"
+                and passes[test]
+                and self._measures_latency
+            ):
                 self._pairs[test] = None
-            if isinstance(test, TestGroup) and item.figure is not None:
+            if isinstance(test, CollectiveGroup) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
@@ -325,7 +330,7 @@ class Course:
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         verdict = self._of(test, (*found, *judged), passes, figure, asked)
-        if passes is False and figure is not None and isinstance(test, TestGroup):
+        if passes is False and figure is not None and isinstance(test, CollectiveGroup):
             cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
             verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
         return verdict
@@ -436,7 +441,7 @@ class Course:
                 "Run the stage again on an idle fabric.",
             )
 
-    def _together(self, group: TestGroup) -> Finding:
+    def _together(self, group: CollectiveGroup) -> Finding:
         subject = self.subject(group)
         if group.kind == "one node":
             why = (

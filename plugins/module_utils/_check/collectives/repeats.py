@@ -15,7 +15,7 @@ import typing
 from ..._model.collectives import Variables
 from ..._model.findings import UNKNOWN, WARN, Finding, ok
 from ..._model.nccl import NcclChoice, NcclLog, NcclProcess
-from ..._schedule.collectives import Repeat, TestGroup
+from ..._schedule.collectives import CollectiveGroup, Repeat
 from .causes import CHOICES, LIMITS, SIZES, Surroundings, has_few_queue_pairs, has_wrong_traffic_class
 from .floor import spell_gbs
 
@@ -149,13 +149,13 @@ class Repeats:
     """
 
     def __init__(self) -> None:
-        self._slow: dict[TestGroup, SlowGroup] = {}
-        self._group: typing.Optional[TestGroup] = None
+        self._slow: dict[CollectiveGroup, SlowGroup] = {}
+        self._group: typing.Optional[CollectiveGroup] = None
         self._waiting: list[Change] = []
         self._before = 0.0
-        self.told: dict[TestGroup, str] = {}
+        self.told: dict[CollectiveGroup, str] = {}
 
-    def note(self, group: TestGroup, slow: typing.Optional[SlowGroup]) -> None:
+    def note(self, group: CollectiveGroup, slow: typing.Optional[SlowGroup]) -> None:
         """Note what a group showed last; None where it is not slow, or its links are not proven."""
         self._slow.pop(group, None)
         if slow is not None and slow.changes:
