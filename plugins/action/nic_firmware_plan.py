@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import closed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread_of
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
@@ -132,9 +133,12 @@ def _before(
     if not any(to_set(host, ()) for host in hosts.values()):
         return {}, unread
     try:
-        return {name_of(item): _reset_for(item) for item in cluster().list("Node").items}, unread
+        found = {name_of(item): _reset_for(item) for item in cluster().list("Node").items}
     except RdmaError as error:
         return {}, f"whether nodes were reset for them before is not known: {error}"
+    for node, causes in unread_of(known.nics).items():
+        found[node] = Before(error=f"whether NVIDIA's operator sets them is not known: {causes[0]}")
+    return found, unread
 
 
 def _reset_for(node: Resource) -> Before:

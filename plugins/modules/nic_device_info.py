@@ -78,6 +78,17 @@ nics:
       description: Objects that could not be read, each with the reason.
       type: list
       elements: str
+    unread:
+      description: Objects of a node that could not be read. They say nothing of other nodes.
+      type: list
+      elements: dict
+      contains:
+        node:
+          description: Name of the node.
+          type: str
+        why:
+          description: The reason.
+          type: str
 left:
   description: Why a card does not have what O(wanted) says, by the name of its C(NicDevice). Empty if all cards have
     it.

@@ -275,13 +275,26 @@ class NodeFirmwarePlan:
 
 
 @dataclasses.dataclass(frozen=True)
+class UnreadNic:
+    """A NicDevice that is not of its form, or too large to be read: what the node that wrote it has done to itself.
+
+    :ivar node: by its owner
+    """
+
+    node: Subdomain
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
 class NicDevices:
     """:ivar devices: of all nodes; empty where the cluster has no such operator
     :ivar errors: why they could not be read
+    :ivar unread: those that could not be read, of a node that is known
     """
 
     devices: tuple[NicDevice, ...] = ()
     errors: tuple[str, ...] = ()
+    unread: tuple[UnreadNic, ...] = ()
 
 
 def text(value: typing.Any) -> str:

@@ -4,27 +4,33 @@
 
 from __future__ import annotations
 
-from .._model.firmware import NicDevice, NicDevices, NicTemplate
+from .._model.firmware import NicDevice, NicDevices, NicTemplate, UnreadNic
 from .._model.marks import LABEL, MANAGER
-from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template
+from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template, node_of
 from .._parse.kubernetes.resource import ResourceError
 from .kubernetes import ApiError, Cluster
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``."""
+    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``, of a node that is
+    known in ``unread``."""
     devices: list[NicDevice] = []
     errors: list[str] = []
+    unread: list[UnreadNic] = []
     try:
         for item in cluster.pages("NicDevice"):
             try:
                 devices.append(nic_device(item))
             except ResourceError as error:
-                errors.append(str(error))
+                node = node_of(item)
+                if node:
+                    unread.append(UnreadNic(node, error.seen))
+                else:
+                    errors.append(str(error))
     except ApiError as error:
         if not error.absent:
             errors.append(error.seen)
-    return NicDevices(tuple(devices), tuple(errors))
+    return NicDevices(tuple(devices), tuple(errors), tuple(unread))
 
 
 def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:

@@ -54,7 +54,8 @@ TABLE: dict[str, str] = {
         RetainedObject subject why remedy; Subscription troubles;
         UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining;
         RanTest evidence command; Request words;
-        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; JobWorkload lost;
+        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNic why; UnreadNode why;
+        JobWorkload lost;
         Bios refused; Catalog state message"""
     ),
     "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against "

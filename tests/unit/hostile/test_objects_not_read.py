@@ -9,6 +9,8 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import UnreadNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import addresses, kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import nic_configuration_operator as nics
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
@@ -153,6 +155,14 @@ def test_a_state_a_card_and_an_attachment_too_large_to_be_read_fail_by_their_nam
     assert states["worker-2"].last_sync_error == f"SriovNetworkNodeState worker-2: {CAUSE}"
     cards = nics.observe(cluster)
     assert ([card.name for card in cards.devices], cards.errors) == (["a"], (f"NicDevice card-2: {CAUSE}",))
+    owner = {"ownerReferences": [{"kind": "Node", "name": "worker-2"}]}
+    for item in server.objects["nicdevices"]:
+        item["metadata"].update(owner)
+    cards = nics.observe(cluster)
+    assert cards.errors == () and cards.unread == (UnreadNic("worker-2", f"NicDevice card-2: {CAUSE}"),)
+    (finding,) = unread(cards)
+    assert (finding.subject, finding.status) == ("worker-2 NicDevice", "warn")
+    assert CAUSE in finding.why and finding.remedy
     attachments = list(
         map(nvidia_network_operator.attachment, cluster.list("NetworkAttachmentDefinition", "ops").items)
     )

@@ -42,7 +42,7 @@ TABLE: dict[str, str] = {
         values; LabelSelector labels
         expressions; MachinePool machines updated degraded conditions sources labels; DriverPolicy nodes;
         FeatureDiscovery pods; WorkerConfig classes fields
-        sources; NicDevice ports; NicDevices devices errors; ClusterPolicies names; HostConfig labels generated;
+        sources; NicDevice ports; NicDevices devices errors unread; ClusterPolicies names; HostConfig labels generated;
         KubeletStatus wanted others pools reached;
         ImageFacts rules named errors; MirrorRule mirrors; RegistrySources allowed blocked insecure; ClusterNode labels
         allocatable unread; Workload wanted

@@ -856,6 +856,11 @@ DATA: dict[str, Data] = {
         parser("kubernetes.nic_configuration_operator.nic_state"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
+    "kubernetes.nic_configuration_operator.node_of": Data(
+        parser("kubernetes.nic_configuration_operator.node_of"),
+        [{"metadata": {"name": "card", "ownerReferences": [{"kind": "Node", "name": "worker-1"}]}}],
+        ("worker-1", ""),
+    ),
     "kubernetes.nic_configuration_operator.nic_template": Data(
         lambda item: parser("kubernetes.nic_configuration_operator.nic_template")(
             item, "app.kubernetes.io/managed-by", "linerate.rdma"

@@ -840,7 +840,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("nic_devices.nics",), ("devices[].firmware",), _RUNS, ("unread",)),
     Row(("nic_devices.nics",), ("devices[].firmware", "devices[].waits"), _WAITS, BROKEN, warns=True),
-    Row(("nic_devices.nics",), ("errors",), _RUNS, warns=True),
+    Row(("nic_devices.nics",), ("errors", "unread"), _RUNS, warns=True),
     # operators, before the network
     Row(
         ("operators", "operators_after_network.operators"),

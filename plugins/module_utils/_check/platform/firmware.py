@@ -187,7 +187,12 @@ def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) ->
 
 
 def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
-    """Report that NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
+    """Report that NVIDIA's operator, or what it has of a node, could not be read; the HCAs are judged all the same."""
+    for node, causes in sorted(unread_of(nics).items()):
+        told = "; ".join(causes[:3])
+        why = f"So whether NVIDIA's NIC configuration operator decides on its firmware is not known: {told}."
+        remedy = f"See who wrote it: kubectl get nicdevices -A -o yaml. Restart the operator's daemon on {node}."
+        yield Finding("platform.firmware", f"{node} NicDevice", WARN, "unread", "objects of its form", why, remedy)
     if nics.errors:
         why = (
             "So whether NVIDIA's NIC configuration operator decides on the firmware is not known:"
@@ -200,6 +205,14 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
         yield Finding(
             "platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy
         )
+
+
+def unread_of(nics: NicDevices) -> dict[str, list[str]]:
+    """Why NicDevices of a node could not be read, by its name."""
+    found: dict[str, list[str]] = {}
+    for item in nics.unread:
+        found.setdefault(item.node, []).append(item.why)
+    return found
 
 
 def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:

@@ -14,7 +14,7 @@ from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.firmware import NicDevice, NicState, NicTemplate
-from .resource import Resource, ResourceError, items_of, mapping_at, name_of, text_at, text_of
+from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, text_at, text_of
 
 #: reasons of conditions for which nothing waits
 _THROUGH = ("UpdateSuccessful", "DeviceConfigSpecEmpty", "DeviceFirmwareSpecEmpty", "DeviceFirmwareConfigMatch")
@@ -50,6 +50,16 @@ def nic_device(resource: Resource) -> NicDevice:
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         type=text_at(WORD, status, "type", what).lower(),
     )
+
+
+def node_of(resource: Resource) -> str:
+    """The node of a NicDevice whose status may not be readable: the daemon of the operator makes the Node its owner
+    [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Empty where it has no such owner.
+
+    :raises ResourceError: no such object
+    """
+    owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
+    return next((known(SUBDOMAIN, owner.get("name")) for owner in owners if owner.get("kind") == "Node"), "")
 
 
 def nic_state(resource: Resource) -> NicState:
