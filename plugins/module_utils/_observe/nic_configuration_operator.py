@@ -12,8 +12,8 @@ from .kubernetes import ApiError, Cluster
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``, of a node that is
-    known in ``unread``."""
+    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``, of a node
+    that is known in ``unread``."""
     devices: list[NicDevice] = []
     errors: list[str] = []
     unread: list[UnreadNic] = []

@@ -61,18 +61,28 @@ class Use(typing.NamedTuple):
 def uses() -> list[Use]:
     """All of them: calls of ``re``, and compiled patterns that a module has, alone or in something else."""
     found: dict[tuple[typing.Any, int, str], Use] = {}
+    called: dict[str, set[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        for name, methods in _methods(ast.parse(path.read_text(encoding="utf-8"))).items():
+            called.setdefault(name, set()).update(methods)
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "re." not in text:
             continue
         name = ".".join((PACKAGE, *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        for use in _of_file(str(path.relative_to(ROOT)), ast.parse(text), vars(importlib.import_module(name))):
+        for use in _of_file(str(path.relative_to(ROOT)), ast.parse(text), vars(importlib.import_module(name)), called):
             found.setdefault((use.pattern.pattern, use.pattern.flags, use.method), use)
     return list(found.values())
 
 
-def _of_file(place: str, tree: ast.Module, names: typing.Mapping[str, typing.Any]) -> typing.Iterator[Use]:
-    called = _methods(tree)
+def _of_file(
+    place: str,
+    tree: ast.Module,
+    names: typing.Mapping[str, typing.Any],
+    everywhere: typing.Mapping[str, set[str]],
+) -> typing.Iterator[Use]:
+    """:param everywhere: methods by the names of patterns, of all files: one may be used only where it is imported"""
+    called = {**everywhere, **_methods(tree)}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Call)

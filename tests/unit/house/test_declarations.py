@@ -221,9 +221,9 @@ def test_groups_of_modules_are_those_that_take_their_options() -> None:
     }
     takes = {
         "facts": (
-            r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir="
+            r"\bmake_(facts|pods)_spec\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir="
         ),
-        "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(|\bCONFIRM_SPEC\b",
+        "cluster": r"\bmake_(cluster|facts|pods)_spec\(|\bCONFIRM_SPEC\b",
         "lease": r"\*\*LEASE_SPEC\b|\bCONFIRM_SPEC\b",
     }
     for group, pattern in takes.items():

@@ -241,6 +241,7 @@ def act(name: str, options: typing.Any, variables: typing.Any = None, check_mode
     action = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.action.{name}").ActionModule
     plugin = object.__new__(action)
     plugin._task = types.SimpleNamespace(check_mode=check_mode)
+    plugin._templar = types.SimpleNamespace(template=lambda value: value)
     return plugin.work({**{key: spec.get("default") for key, spec in action.SPEC.items()}, **options}, variables or {})
 
 

@@ -239,6 +239,19 @@ SITE: tuple[Row, ...] = (
                 "dma_buf",
                 "without_ib",
                 "environment",
+                *(
+                    f"environment[NCCL_{name}]"
+                    for name in (
+                        "ALGO",
+                        "DEBUG",
+                        "DEBUG_FILE",
+                        "DEBUG_SUBSYS",
+                        "MNNVL_ENABLE",
+                        "NVLS_ENABLE",
+                        "SOCKET_IFNAME",
+                        "TESTS_SPLIT",
+                    )
+                ),
                 "choices",
                 "mtus",
                 "gid_indexes",
