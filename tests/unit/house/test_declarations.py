@@ -221,9 +221,9 @@ def test_groups_of_modules_are_those_that_take_their_options() -> None:
     }
     takes = {
         "facts": (
-            r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir="
+            r"\b(make_facts_spec|make_pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir="
         ),
-        "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(|\bCONFIRM_SPEC\b",
+        "cluster": r"\b(make_cluster_spec|make_facts_spec|make_pods_spec)\(|\bCONFIRM_SPEC\b",
         "lease": r"\*\*LEASE_SPEC\b|\bCONFIRM_SPEC\b",
     }
     for group, pattern in takes.items():

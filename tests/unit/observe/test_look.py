@@ -109,7 +109,7 @@ def test_it_is_made_of_an_archive_as_well(packed: bytes, tmp_path: pathlib.Path)
             joined.writestr(name, more.read(name))
     script = (
         f"import base64, sys\nsys.path.insert(0, sys.argv[1])\nfrom {archive.__name__} import"
-        f" archive\nprint(base64.b64encode(archive({ENTRY!r})).decode())\n"
+        f" build_archive\nprint(base64.b64encode(build_archive({ENTRY!r})).decode())\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", script, str(path)], capture_output=True, text=True, timeout=120, check=False
