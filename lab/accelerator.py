@@ -67,10 +67,16 @@ def _kvm_boots() -> bool:
     return boots
 
 
-def boot_options(kernel_file: pathlib.Path, initrd: pathlib.Path) -> tuple[typing.Union[str, pathlib.Path], ...]:
-    """Options of QEMU for a guest that boots a kernel itself, has no devices but those that are given, and ends with
-    its system."""
-    return ("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_file, "-initrd", initrd)
+def boot_options(
+    kernel_file: pathlib.Path, initrd: pathlib.Path, reboots: bool = True
+) -> tuple[typing.Union[str, pathlib.Path], ...]:
+    """Options of QEMU for a guest that boots a kernel itself, and has no devices but those that are given.
+
+    :param reboots: a reboot by its system is one, from its disk as it is then; a panic, of which the kernel tells by
+        pvpanic once its initrd runs, ends it with exit code 1. Else it ends with its system
+    """
+    at_its_end = ("-action", "panic=exit-failure", "-device", "pvpanic-pci,addr=1e") if reboots else ("-no-reboot",)
+    return ("-nodefaults", "-display", "none", *at_its_end, "-kernel", kernel_file, "-initrd", initrd)
 
 
 def probe_command() -> typing.Sequence[typing.Union[str, pathlib.Path]]:
@@ -79,7 +85,7 @@ def probe_command() -> typing.Sequence[typing.Union[str, pathlib.Path]]:
     return (
         *debian.qemu_program(),
         *(*OPTIONS[KVM], "-M", "q35", "-m", "512", "-serial", "stdio"),
-        *boot_options(folder / "vmlinux", folder / "initrd"),
+        *boot_options(folder / "vmlinux", folder / "initrd", reboots=False),
         *("-append", "console=ttyS0 panic=-1"),
     )
 

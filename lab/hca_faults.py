@@ -6,7 +6,6 @@ with its way back."""
 from __future__ import annotations
 
 import string
-import typing
 
 from dev.steps import StepError
 
@@ -65,8 +64,6 @@ _STATE_BACK = (
 )
 #: the operator would set the firmware to what it asks for, and reboot the node
 _DAEMON = "pkill -{} -f '^(/usr/bin/)?sriov-network-config-daemon' || true\n"
-#: the card is found anew, as after a reset, and has its names again
-_ANEW = "echo 1 > /sys/bus/pci/devices/$pci/remove\necho 1 > /sys/bus/pci/rescan\n/usr/local/sbin/lab-hcas\n"
 #: the switch above an HCA, its ports downward, and the slot of a GPU; what the ports had is kept until the fault is
 #: taken back
 _ACS = """set -eu
@@ -135,35 +132,22 @@ def _and_all(action: Action) -> Action:
 _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
 
 
-def _firmware(name: str, what: str, words: str, said: str, before: str, healed: str) -> Fault:
-    """The card has it after a reset of it, during which the operator's config daemon stands still."""
-    on = f"set -eu\n{_DAEMON.format('STOP')}{_TOLD.format(words)}\n{_ANEW}"
-    off = (
-        f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\nset -eu\n{_TOLD.format(before)}\n{_ANEW}"
-    )
+#: what a card stores is kept until the fault is taken back, and the card is reset with it or with something else
+_STORE, _STORE_BACK = "lab-firmware keep $pci\nlab-firmware set $pci '{}'\n", "lab-firmware restore $pci\n"
+_ANEW = "lab-firmware reset $pci\n"
+_PATH = "set -eu\nPATH=/usr/local/sbin:/usr/local/bin:$$PATH\n"
+
+
+def _firmware(name: str, what: str, setting: str, said: str, healed: str) -> Fault:
+    """The card has it since a reset of it, before which the operator's config daemon was stopped."""
+    on = f"{_PATH}{_DAEMON.format('STOP')}{_STORE.format(setting)}{_ANEW}"
+    off = f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\n{_PATH}{_STORE_BACK}{_ANEW}"
     return Fault(name, what, _HCA, _script(on, said), _and_all(_script(off, healed)))
 
 
-def _switch_sriov(flaw: typing.Optional[str], daemon: str, said: str) -> Action:
-    """The lab keeps it for the next boot of the worker, and the card is found anew with it.
-
-    :param daemon: signal for the operator's config daemon, which would switch it back and reboot the node
-    """
-
-    def act(lab: Lab, target: Target) -> str:
-        agent, hca = lab.agent(target.worker), lab.fabric.fabrics.hca(target.device)
-        agent.check(_DAEMON.format("STOP"), limit=_LIMIT)
-        lab.fabric.set_flaw(target.worker, target.device, flaw)
-        lab.refresh()
-        agent.check("set -eu\n" + string.Template(_ANEW).substitute(pci=hca.pci) + _DAEMON.format(daemon), limit=_LIMIT)
-        return f"{target.worker} {target.device} {said}"
-
-    return act
-
-
 def _lose_at_reset(lab: Lab, target: Target) -> str:
-    # its kernel hears of it when the lab tells it next, which is at its boot
     lab.fabric.set_flaw(target.worker, target.device, emulated.MISSING)
+    lab.leave_hcas()
     return f"{target.worker} {target.device} does not come back from the next reset"
 
 
@@ -212,8 +196,8 @@ def _offer_all(lab: Lab, target: Target) -> str:
     return f"{target.worker} offers {_await_all(lab, target)} {_RESOURCE}"
 
 
-#: by the stand-in for mstconfig, which keeps there what waits
-_WAITS, _WAITS_FOR_NOTHING = "mstconfig -d $pci -y set {}", "rm -rf /run/lab/firmware/$pci"
+#: by the stand-in for mstconfig
+_WAITS, _WAITS_FOR_NOTHING = f"{_PATH}lab-firmware keep $pci\nmstconfig -d $pci -y set {{}}", f"{_PATH}{_STORE_BACK}"
 
 HCA_FAULTS: tuple[Fault, ...] = (
     _fault(
@@ -332,27 +316,25 @@ HCA_FAULTS: tuple[Fault, ...] = (
         _NUMA + "[ ! -s $$kept ] || { cat $$kept > $$file; rm $$kept; }",
         "is on the NUMA node it was on",
     ),
-    Fault(
+    _firmware(
         "pf-without-sriov",
-        "an HCA has no SR-IOV: sriov_totalvfs is absent",
-        _HCA,
-        _switch_sriov(emulated.WITHOUT_SRIOV, "STOP", "has no SR-IOV, as with SRIOV_EN off in its firmware"),
-        _and_all(_switch_sriov(None, "CONT", "has SR-IOV")),
+        "an HCA has no SR-IOV, which is off in its firmware: sriov_totalvfs is absent",
+        "SRIOV_EN=False(0)",
+        "has no SR-IOV",
+        "has SR-IOV",
     ),
     _firmware(
         "firmware-one-vf",
         "the firmware of an HCA has one VF",
-        "vfs=1",
+        "NUM_OF_VFS=1",
         "has one VF at most",
-        f"vfs={emulated.TOTAL_VFS}",
         "has the VFs it had",
     ),
     _firmware(
         "firmware-ethernet",
         "the firmware of an HCA has its port on Ethernet",
-        "ethernet=1",
+        "LINK_TYPE_P1=ETH(2)",
         "is on Ethernet",
-        "ethernet=0",
         "is on InfiniBand",
     ),
     Fault(

@@ -175,7 +175,6 @@ class Lab:
         worker, disks = self.worker(name), self.build()
         self.start_worker(worker, disks)
         workers.wait_ready(self.processes, [worker], self.authority, lambda one: self.start_worker(one, disks))
-        workers.put_boot(self.folder, worker, self.agent(name))
         self.refresh()
 
     def switch_iommu(self, name: str, on: bool) -> None:
@@ -224,11 +223,16 @@ class Lab:
 
     def refresh(self) -> None:
         """Bring the HCAs of the running workers up to date with their fabrics."""
-        ports = self.fabric.refresh()
+        self.leave_hcas()
         for worker in self.description.workers:
             if self.processes.alive(worker.name):
-                workers.put_ports(self.agent(worker.name), ports[worker.name])
-                workers.put_sysfs(self.agent(worker.name), self.fabric.sysfs(worker.name))
+                workers.tell_hcas(self.agent(worker.name))
+
+    def leave_hcas(self) -> None:
+        """Have what the HCAs of the workers are like now take effect at the next boot of each worker."""
+        ports = self.fabric.refresh()
+        for worker in self.description.workers:
+            workers.leave_hcas(self.folder, worker, ports[worker.name], self.fabric.sysfs(worker.name))
 
     def enter(self) -> None:
         """Put this process into the lab's network namespace; Python 3.11 has no os.setns.

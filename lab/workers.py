@@ -49,22 +49,27 @@ def agent(processes: Processes, worker: Worker) -> GuestAgent:
     return GuestAgent(worker.name, processes.records / f"{worker.name}.agent")
 
 
-def put_sysfs(agent: GuestAgent, tree: pathlib.Path) -> None:
-    """Give a worker what its kernel has not of the sysfs of its HCAs, as ``SYSFS``.
-
-    :raises StepError: it cannot be reached
-    """
-    archive = subprocess.run(["tar", "-C", tree, "-czf", "-", "."], stdout=subprocess.PIPE, check=True)
-    agent.check("/usr/local/sbin/lab-sysfs", stdin=archive.stdout)
-
-
-def put_ports(agent: GuestAgent, ports: str) -> None:
-    """Tell the emulated HCAs of a worker what their ports are like.
+def leave_hcas(folder: pathlib.Path, worker: Worker, ports: str, tree: pathlib.Path) -> None:
+    """Leave in a worker's share what its HCAs are like, for each boot from now on, whoever asks for it.
 
     :param ports: of ``emulated.ports``
+    :param tree: what its kernel has not of the sysfs of its HCAs
+    """
+    own = share(folder, worker)
+    archive = subprocess.run(["tar", "-C", tree, "-czf", "-", "."], stdout=subprocess.PIPE, check=True).stdout
+    for name, content in (("ports", ports.encode()), ("sysfs", archive)):
+        new = own / f"{name}.new"
+        new.write_bytes(content)
+        # who boots just then reads the old one or the new one
+        new.replace(own / name)
+
+
+def tell_hcas(agent: GuestAgent) -> None:
+    """Have a worker that runs take what was left for its next boot: its sysfs is at ``SYSFS``.
+
     :raises StepError: it cannot be reached, or does not take it
     """
-    agent.check("/usr/local/sbin/lab-ports", stdin=ports.encode())
+    agent.check("cd /opt/lab && /usr/local/sbin/lab-ports < ports && /usr/local/sbin/lab-sysfs < sysfs")
 
 
 def prepare(
@@ -125,6 +130,7 @@ def _environment(description: Description, worker: Worker, hcas: str) -> str:
         "POD_ROUTES": routes,
         "PF": description.sriov.netdev,
         "HCAS": hcas,
+        "FIRMWARE_VFS": emulated.TOTAL_VFS,
         "SEALED": "yes" if worker.sealed else "",
     }
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
@@ -138,8 +144,9 @@ def start(
     disk: pathlib.Path,
     iommu: bool,
 ) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node, but for its
-    boot entry.
+    """Start a worker, unless it runs. Its disk is thrown away when QEMU ends: each start is a fresh node, but for its
+    boot entry and the firmware of its HCAs. A worker that boots itself anew keeps its disk, and the kernel arguments
+    and the IOMMU of its start.
 
     :param iommu: as its BIOS says
     """
@@ -154,6 +161,7 @@ def start(
     )
     if (_kept(folder, worker) / "arguments").exists():
         command_line = (_kept(folder, worker) / "arguments").read_text().strip() or command_line
+    leave_boot(folder, worker)
     number = f"{worker.number:02x}"
     processes.start(
         worker.name,
@@ -173,6 +181,7 @@ def start(
                 "-virtfs",
                 f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap",
             ),
+            *("-virtfs", f"local,path={_firmware(folder, worker)},mount_tag=firmware,security_model=none"),
             *(
                 "-device",
                 "virtio-serial-pci",
@@ -212,11 +221,19 @@ def keep_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
     (kept / "files").write_text(files)
 
 
-def put_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
-    """After a reset: the same on the fresh disk."""
-    files = _kept(folder, worker) / "files"
-    if files.exists():
-        agent.check("base64 -d | tar -x -C /", stdin=files.read_bytes())
+def leave_boot(folder: pathlib.Path, worker: Worker) -> None:
+    """Leave the same in the worker's share, from where it comes to a fresh disk."""
+    kept, left = _kept(folder, worker) / "files", share(folder, worker) / "kept"
+    left.unlink(missing_ok=True)
+    if kept.exists():
+        shutil.copy2(kept, left)
+
+
+def _firmware(folder: pathlib.Path, worker: Worker) -> pathlib.Path:
+    """What the HCAs of a worker store, see lab-firmware."""
+    path = folder / "firmware" / worker.name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _kept(folder: pathlib.Path, worker: Worker) -> pathlib.Path:

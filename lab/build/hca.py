@@ -18,7 +18,7 @@ PATCH = SOURCE / "siw.patch"
 INIT = SOURCE / "guest/init"
 MODULE = "mlx5_core.ko"
 #: loaded by the initrd of the guest that has nothing but HCAs, before its root is there
-BOOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_rng")
+BOOT_MODULES = (kernel.PANIC_MODULE, "virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_rng")
 
 
 def module() -> pathlib.Path:

@@ -24,15 +24,21 @@ KEEP = (
     "fs/9p fs/configfs fs/ext4 fs/fscache fs/fuse fs/jbd2 fs/mbcache.ko fs/netfs fs/overlayfs "
     "drivers/block/virtio_blk.ko drivers/block/loop.ko drivers/char/hw_random drivers/char/virtio_console.ko "
     "drivers/dca drivers/i2c/algos "
-    "drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp/ipoib drivers/iommu drivers/net/dummy.ko "
+    "drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp/ipoib drivers/iommu drivers/misc/pvpanic "
+    "drivers/net/dummy.ko "
     "drivers/net/ethernet/intel/igb "
     "drivers/net/ethernet/intel/igbvf drivers/net/ipvlan drivers/net/macvlan.ko drivers/net/tun.ko drivers/net/veth.ko "
     "drivers/net/virtio_net.ko "
     "drivers/net/net_failover.ko drivers/net/vxlan drivers/pps "
     "drivers/ptp drivers/vfio drivers/virtio drivers/vhost virt net/core/failover.ko"
 ).split()
+#: tells QEMU of a panic, and comes first
+PANIC_MODULE = "pvpanic-pci"
 #: loaded by the initrd before the root file system is there; crc32c is ext4's, by alias and not by dependency
-BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "virtio_net", "virtio_rng", "9pnet_virtio", "9p")
+BOOT_MODULES = (
+    *(PANIC_MODULE, "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "virtio_net", "virtio_rng"),
+    *("9pnet_virtio", "9p"),
+)
 
 
 def kernel() -> pathlib.Path:

@@ -13,11 +13,13 @@ from .topology import Node, Topology
 
 FIRMWARE = "28.41.1000"
 HCA_TYPE = "MT4129"
-#: that each HCA can have by its firmware: as many as the lab's intent asks for, since the operator would set another
-#: number there and reboot the node
+#: that each HCA has by its firmware as delivered: as many as the lab's intent asks for, since the operator sets another
+#: number there and reboots the node
 TOTAL_VFS = 2
-# what can be wrong with an HCA, beside its port
-MISSING, WITHOUT_SRIOV, WITHOUT_ROOM = "missing", "without-sriov", "without-room"
+#: that the firmware of an HCA can be set to
+MOST_VFS = 16
+# what can be wrong with an HCA, beside its port and its firmware
+MISSING, WITHOUT_ROOM = "missing", "without-room"
 #: numbers of the kernel's enum ib_port_speed and ib_port_width
 _SPEEDS = {"SDR": 1, "DDR": 2, "QDR": 4, "FDR": 16, "EDR": 32, "HDR": 64, "NDR": 128}
 _WIDTHS = {"1X": 1, "4X": 2, "8X": 4, "12X": 8, "2X": 16}
@@ -38,7 +40,7 @@ def parameters(fabrics: Fabrics, topologies: typing.Mapping[str, Topology], work
         "port_guids": [f"{node.port_guid:x}" for node in nodes],
     }
     return " ".join(
-        [*(f"{name}={','.join(values)}" for name, values in lists.items()), f"host={number}", f"total_vfs={TOTAL_VFS}"]
+        [*(f"{name}={','.join(values)}" for name, values in lists.items()), f"host={number}", f"total_vfs={MOST_VFS}"]
     )
 
 
@@ -57,15 +59,13 @@ def ports(
     """A line for each HCA: its bus, whether it is there, and what the module is told of it.
 
     :param states: of the worker's HCAs
-    :param flaws: MISSING, WITHOUT_SRIOV or WITHOUT_ROOM, by the name of the HCA
+    :param flaws: MISSING or WITHOUT_ROOM, by the name of the HCA
     """
     lines = []
     for hca in fabrics.hcas:
         state, flaw = states[topologies[hca.fabric].hca(worker, hca.name)], flaws.get(hca.name)
         there = MISSING if flaw == MISSING else "there"
-        lines.append(
-            f"{_bus(hca)} {there} sriov={int(flaw != WITHOUT_SRIOV)} room={int(flaw != WITHOUT_ROOM)} {_words(state)}\n"
-        )
+        lines.append(f"{_bus(hca)} {there} room={int(flaw != WITHOUT_ROOM)} {_words(state)}\n")
     return "".join(lines)
 
 

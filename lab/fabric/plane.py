@@ -399,7 +399,7 @@ class FabricPlane:
     def set_flaw(self, worker: str, device: str, flaw: typing.Optional[str]) -> None:
         """Say what is wrong with an HCA, beside its port, until it is taken back; shown from the next refresh on.
 
-        :param flaw: one of emulated.MISSING and emulated.WITHOUT_SRIOV; None takes it back
+        :param flaw: one of emulated.MISSING and emulated.WITHOUT_ROOM; None takes it back
         """
         path = self.folder / "flaws" / worker / device
         path.unlink(missing_ok=True)

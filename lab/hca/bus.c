@@ -105,7 +105,8 @@ static void take_gpu_out(struct hca *hca)
 }
 
 /* With the lock of rescans held. Returns the HCA, or an error. */
-struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid)
+struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid,
+			const struct hca_firmware *firmware)
 {
 	LIST_HEAD(resources);
 	struct hca *hca;
@@ -118,6 +119,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 	hca->fabric = fabric;
 	hca->guid = guid ?: 0xe89e490300000000ULL | hca_host << 16 | number << 8;
 	hca->port_guid = port_guid ?: hca->guid;
+	hca->ethernet = firmware->ethernet;
 	/* 1 is the subnet manager's */
 	hca_port_init(&hca->state, hca_host * 256 + number * 32 + 2);
 	hca->sysdata.node = node_possible(node) && node_online(node) ? node : NUMA_NO_NODE;
@@ -139,7 +141,7 @@ struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabr
 		kvfree(hca);
 		return ERR_PTR(-ENOSPC);
 	}
-	hca_config_fill(hca);
+	hca_config_fill(hca, firmware);
 	/* its slot has room for it from the beginning */
 	hca->has_gpu = true;
 	pci_add_resource(&resources, &hca->buses);

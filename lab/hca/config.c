@@ -173,7 +173,7 @@ void hca_config_set_link(struct hca *hca, u16 field, u16 value)
 	set_link(&hca->downstream[0], field, value);
 }
 
-static void fill_pf(struct hca *hca)
+static void fill_pf(struct hca *hca, const struct hca_firmware *firmware)
 {
 	u8 *space = hca->pf.value;
 
@@ -183,9 +183,9 @@ static void fill_pf(struct hca *hca)
 	space[EXP + PCI_CAP_LIST_NEXT] = VPD;
 	space[VPD] = PCI_CAP_ID_VPD;
 	put32(space, ARI, PCI_EXT_CAP_ID_ARI | 1 << 16);
-	show_sriov(&hca->pf, true);
+	show_sriov(&hca->pf, firmware->sriov);
 	put32(space, SRIOV, PCI_EXT_CAP_ID_SRIOV | 1 << 16);
-	hca_config_set_vfs(hca, hca_total_vfs);
+	hca_config_set_vfs(hca, firmware->vfs);
 	put16(space, SRIOV + PCI_SRIOV_VF_OFFSET, 1);
 	put16(space, SRIOV + PCI_SRIOV_VF_STRIDE, 1);
 	put16(space, SRIOV + PCI_SRIOV_VF_DID, HCA_VF_DEVICE);
@@ -216,7 +216,7 @@ static void fill_gpu(struct hca *hca)
 	put_bar(space, PCI_BASE_ADDRESS_0);
 }
 
-void hca_config_fill(struct hca *hca)
+void hca_config_fill(struct hca *hca, const struct hca_firmware *firmware)
 {
 	u8 root = hca->buses.start, last = hca->buses.end;
 
@@ -225,7 +225,7 @@ void hca_config_fill(struct hca *hca)
 	fill_bridge(&hca->downstream[0], PCI_EXP_TYPE_DOWNSTREAM, root + SLOTS_BUS, root + HCA_BUS, root + HCA_BUS);
 	fill_bridge(&hca->downstream[1], PCI_EXP_TYPE_DOWNSTREAM, root + SLOTS_BUS, root + GPU_BUS, root + GPU_BUS);
 	fill_gpu(hca);
-	fill_pf(hca);
+	fill_pf(hca, firmware);
 	fill_vfs(hca);
 }
 

@@ -102,6 +102,13 @@ struct hca_port {
 	u64 counters[HCA_COUNTERS];
 };
 
+/* What the firmware has when the kernel finds an HCA */
+struct hca_firmware {
+	unsigned int vfs;
+	bool sriov;
+	bool ethernet;
+};
+
 struct hca {
 	struct pci_sysdata sysdata;	/* of all buses: leads from a bus to here */
 	struct resource buses;
@@ -149,7 +156,7 @@ struct hca *hca_on_bus(u8 bus);
 /* config.c */
 extern struct pci_ops hca_config_ops;
 void hca_config_init(void);
-void hca_config_fill(struct hca *hca);
+void hca_config_fill(struct hca *hca, const struct hca_firmware *firmware);
 void hca_config_show_sriov(struct hca *hca, bool shown);
 void hca_config_give_room(struct hca *hca, bool room);
 void hca_config_set_link(struct hca *hca, u16 field, u16 value);
@@ -159,7 +166,8 @@ void hca_config_set_class(struct hca *hca);
 /* bus.c */
 int hca_bus_init(void);
 void hca_bus_exit(void);
-struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid);
+struct hca *hca_bus_add(unsigned int number, u8 bus, int node, unsigned int fabric, u64 guid, u64 port_guid,
+			const struct hca_firmware *firmware);
 void hca_bus_remove(struct hca *hca);
 struct hca *hca_of(struct pci_dev *pdev);
 

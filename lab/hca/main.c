@@ -29,9 +29,21 @@ static char *port_guids[HCA_MAX];
 module_param_array(port_guids, charp, NULL, 0444);
 MODULE_PARM_DESC(port_guids, "GUID of the port of each HCA (default that of the HCA)");
 
+static int vfs[HCA_MAX] = { [0 ... HCA_MAX - 1] = -1 };
+module_param_array(vfs, int, NULL, 0444);
+MODULE_PARM_DESC(vfs, "VFs that the firmware of each HCA has, 0 to total_vfs (default total_vfs)");
+
+static bool sriov[HCA_MAX] = { [0 ... HCA_MAX - 1] = true };
+module_param_array(sriov, bool, NULL, 0444);
+MODULE_PARM_DESC(sriov, "whether the firmware of each HCA has SR-IOV switched on (default 1)");
+
+static bool ethernet[HCA_MAX];
+module_param_array(ethernet, bool, NULL, 0444);
+MODULE_PARM_DESC(ethernet, "whether the firmware of each HCA has its port on Ethernet (default 0)");
+
 unsigned int hca_total_vfs = 8;
 module_param_named(total_vfs, hca_total_vfs, uint, 0444);
-MODULE_PARM_DESC(total_vfs, "VFs that each HCA can have, 0 to 127 (default 8)");
+MODULE_PARM_DESC(total_vfs, "VFs that the firmware of an HCA can be told to have, 0 to 127 (default 8)");
 
 unsigned int hca_mtu = HCA_MTU;
 module_param_named(mtu, hca_mtu, uint, 0444);
@@ -190,6 +202,11 @@ static int add_buses(void)
 	pci_lock_rescan_remove();
 	for (i = 0; i < hca_count && !error; i++) {
 		struct hca *hca;
+		struct hca_firmware firmware = {
+			.vfs = vfs[i] < 0 ? hca_total_vfs : vfs[i],
+			.sriov = sriov[i],
+			.ethernet = ethernet[i],
+		};
 		u64 guid = 0, port_guid = 0;
 		u8 bus;
 
@@ -203,7 +220,12 @@ static int add_buses(void)
 			error = -EINVAL;
 			break;
 		}
-		hca = hca_bus_add(i, bus, nodes[i], fabrics[i], guid, port_guid);
+		if (firmware.vfs > hca_total_vfs) {
+			pr_err("the firmware of %s cannot have more VFs than total_vfs\n", hcas[i]);
+			error = -EINVAL;
+			break;
+		}
+		hca = hca_bus_add(i, bus, nodes[i], fabrics[i], guid, port_guid, &firmware);
 		if (IS_ERR(hca))
 			error = PTR_ERR(hca);
 		else

@@ -235,7 +235,7 @@ tests:
         - Rows of the table. C(root) is V(null) where the collective has none; C(out_of_place) and C(in_place) are
           V(null) where the test leaves it out.
         - C(wrong) is V(null) where the values were not checked. Versions before 2.13 print C(largest_error) in its
-          place.
+          place. C(p99_us) is there with the option C(-I) of nccl-tests.
       returned: success
       type: list
       elements: dict
@@ -245,8 +245,10 @@ tests:
           type: float
           operation: sum
           root: null
-          out_of_place: {time_us: 508.19, algorithm_gbs: 2.06, bus_gbs: 2.06, wrong: 0, largest_error: null}
-          in_place: {time_us: 513.8, algorithm_gbs: 2.04, bus_gbs: 2.04, wrong: 0, largest_error: null}
+          out_of_place:
+            {time_us: 508.19, algorithm_gbs: 2.06, bus_gbs: 2.06, wrong: 0, largest_error: null, p99_us: null}
+          in_place:
+            {time_us: 513.8, algorithm_gbs: 2.04, bus_gbs: 2.04, wrong: 0, largest_error: null, p99_us: null}
     unfinished:
       description: Sizes of the rows that were begun and not ended.
       returned: success

@@ -22,6 +22,8 @@ description:
   - Begins with each node alone, then runs two nodes rail by rail, all nodes of a leaf, one node of each leaf, and all
     nodes. Each step takes only nodes that the steps before have proven. If a group is slow, it is halved rail by rail
     until a port, node, leaf, uplink or rail is named.
+  - At the end repeats the smallest slow group of each collective, with one variable of NCCL changed each time. It makes
+    only changes that the log and the facts make plausible, 6 at most.
   - Reads the log of NCCL of every rank. A figure counts only if the log proves its transport, so the module keeps both.
   - Needs the facts of stage bandwidth in O(facts_dir) for the floors, and those of stage fabric for the leaves.
   - Every command has a time limit inside and outside of the pod.

@@ -16,6 +16,7 @@ import typing
 
 import pytest
 
+from dev.steps import StepError
 from lab import hca_guest
 
 pytestmark = pytest.mark.thorough
@@ -325,3 +326,37 @@ def test_the_kernel_found_no_mistake(outcome: hca_guest.Outcome, said: typing.Ma
         0,
     ), "no oops, no warning, no lockup, also of what its log has no room for any more"
     assert [line for line in outcome.log.splitlines() if MISTAKES.search(line)] == []
+
+
+#: of three HCAs: VFs, type of the link
+FIRMWARE_SCRIPT = """
+cat /proc/sys/kernel/random/boot_id
+for bus in 3c 4d bc; do
+  function=/sys/bus/pci/devices/0000:$bus:00.0
+  echo "$(cat $function/sriov_totalvfs 2> /dev/null || echo none) $(cat $function/infiniband/*/ports/1/link_layer)"
+done
+case $BOOT in
+  0) echo "vfs=16,3,8 sriov=1,1,0 ethernet=0,1" > /opt/session/firmware && reboot -ff ;;
+  1)
+    echo 16 > /sys/bus/pci/devices/0000:3c:00.0/sriov_numvfs
+    ls -d /sys/bus/pci/devices/0000:3c:00.0/virtfn*/infiniband/* | wc -l
+    echo "vfs=17" > /opt/session/firmware && reboot -ff
+    ;;
+esac
+"""
+
+
+def test_firmware_is_what_it_is_told_to_be_at_a_boot_of_the_guest_itself() -> None:
+    outcome = hca_guest.run_script(FIRMWARE_SCRIPT, SECONDS, (*hca_guest.PARAMETERS, "total_vfs=16"))
+    first, *lines = outcome.output.replace("Rebooting.\n", "").splitlines()
+    assert lines[:3] == ["16 InfiniBand"] * 3
+    assert lines[3] != first, "another boot"
+    assert lines[4:8] == ["16 InfiniBand", "3 Ethernet", "none InfiniBand", "16"]
+    # and the third boot has no module, for this number of VFs
+    assert outcome.code == 1 and "Invalid parameters" in lines[8]
+    assert "the firmware of 3c cannot have more VFs than total_vfs" in outcome.log
+
+
+def test_a_panic_ends_the_guest() -> None:
+    with pytest.raises(StepError, match="ended before its script"):
+        hca_guest.run_script("echo 0 > /proc/sys/kernel/printk\necho c > /proc/sysrq-trigger\n", SECONDS)

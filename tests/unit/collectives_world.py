@@ -5,6 +5,7 @@ logs, all played."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 import typing
@@ -100,6 +101,21 @@ def tests_text(
     return "\n".join([*lines, f"# Collective test concluded: {collective}_perf", "#", ""])
 
 
+def small_text(text: str, time_us: float) -> str:
+    """Return what nccl-tests prints of messages of 8 bytes with option -I.
+
+    :param text: that it prints of large ones
+    """
+    each = " ".join(f"{value:8.2f}" for value in (0.8 * time_us, 2 * time_us, 1.3 * time_us, 9.0))
+    part = f"{time_us:8.2f} {0:7.2f} {0:7.2f} {0:7d} {each}"
+    row = f"{8:12d} {2:13d} {'float':>9} {'sum':>7} {-1:7d} {part} {part}"
+    text = re.sub(r"minBytes \d+ maxBytes \d+", "minBytes 8 maxBytes 8", text)
+    text = text.replace("#wrong ", "#wrong    i_min    i_max    i_p99    i_cv% ")
+    text = re.sub(r"Avg bus bandwidth    : \S+", "Avg bus bandwidth    : 0", text)
+    rows = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return text.replace("\n".join(rows), row)
+
+
 class Mpirun:
     """One run of mpirun.
 
@@ -110,6 +126,10 @@ class Mpirun:
         self.command = tuple(command)
         self.hosts = [item.rpartition(":")[0] for item in command[command.index("--host") + 1].split(",")]
         variables = dict(word.split("=", 1) for before, word in zip(command, command[1:]) if before == "-x")
+        #: variables that the image sets, which are taken out
+        self.without = {word for before, word in zip(command, command[1:]) if before == "-u"}
+        self.variables = variables
+        self.small = "-I" in command
         self.name = variables["NCCL_DEBUG_FILE"].rpartition("/")[2].partition(".")[0]
         self.split = "NCCL_TESTS_SPLIT" in variables
         self.gpu = int(variables["CUDA_VISIBLE_DEVICES"]) if "CUDA_VISIBLE_DEVICES" in variables else None
@@ -123,10 +143,11 @@ class Mpirun:
 
     def jobs(self) -> list[tuple[int, Job]]:
         """Return each communicator with its rail."""
+        whole = Job(hosts=len(self.hosts), gpus=2, hcas=DEVICES, each_to_each=self.collective == "alltoall")
         if self.split or self.gpu is not None:
             rails = (0, 1) if self.gpu is None else (self.gpu,)
-            return [(rail, Job(hosts=len(self.hosts), gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
-        return [(0, Job(hosts=len(self.hosts), gpus=2, hcas=DEVICES))]
+            return [(rail, dataclasses.replace(whole, gpus=1, hcas=(DEVICES[rail],))) for rail in rails]
+        return [(0, whole)]
 
 
 class NcclApi(Api):
@@ -136,6 +157,11 @@ class NcclApi(Api):
     :ivar tcp: nodes that fall back to TCP
     :ivar mute: nodes whose logs are lost
     :ivar dies: kind of run in which mpirun ends with an error: its number of nodes
+    :ivar cures: share of its rate that a slow rail gives with a variable, by ``NAME=VALUE``, or ``-NAME`` without it
+    :ivar image_sets: variables that the image sets
+    :ivar overrides: variables that a file of the image sets, whatever the run says
+    :ivar late: nodes whose small messages take three times as long
+    :ivar unsteady: slow rails give more when a group runs again
     :ivar runs: each run of mpirun
     :ivar executed: words of daemons, by pod
     """
@@ -147,6 +173,11 @@ class NcclApi(Api):
         self.mute: set[str] = set()
         self.one_rail: set[str] = set()
         self.dies: set[int] = set()
+        self.cures: dict[str, float] = {}
+        self.image_sets: dict[str, str] = {}
+        self.overrides: dict[str, str] = {}
+        self.unsteady = False
+        self.late: set[str] = set()
         #: pods have the HCAs themselves, and no function of their own
         self.shared = False
         self.wrong = 0
@@ -222,10 +253,19 @@ class NcclApi(Api):
             for host in ran.hosts
             for gpu in range(job.gpus)
         ]
-        size = ran.jobs()[0][1].ranks
-        return CommandResult(
-            "mpirun", 0, tests_text(ran.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong)
-        )
+        job = ran.jobs()[0][1]
+        size = job.ranks
+        if job.each_to_each and job.hosts > 1:
+            bound *= (size - 1) / (job.gpus * (size - job.gpus))
+        said = [f"{name}={value}" for name, value in ran.variables.items()] + [f"-{name}" for name in ran.without]
+        before = self.runs[: self.runs.index(ran)]
+        again = any((other.hosts, other.gpu) == (ran.hosts, ran.gpu) for other in before)
+        usual = 0.7 if self.unsteady and again else 0.5
+        share = next((self.cures[word] for word in said if word in self.cures), usual) if slow else 0.96
+        text = tests_text(ran.collective, ranks, size, bound * share, self.wrong)
+        if ran.small:
+            text = small_text(text, 60.0 if self.late.intersection(nodes) else 20.0)
+        return CommandResult("mpirun", 0, text)
 
     def log(self, run: Mpirun, host: str) -> str:
         """Return NCCL's log of the ranks of a host."""
@@ -233,8 +273,12 @@ class NcclApi(Api):
         if node in self.mute:
             return ""
         lines = []
+        read = {name: value for name, value in {**self.image_sets, **run.variables}.items() if name not in run.without}
+        read.update(self.overrides)
+        more = tuple(f"{name} set by environment to {value}." for name, value in read.items())
         for rail, job in run.jobs():
-            text = job.text().replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
+            said = dataclasses.replace(job, more=more, gpu_direct=read.get("NCCL_NET_GDR_LEVEL") != "LOC")
+            text = said.text().replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
             for line in text.splitlines(keepends=True):
                 number = int(line.partition("-worker-")[2].partition(":")[0])
                 if run.hosts[number] != host:

@@ -30,6 +30,8 @@ class Job:
     """One ring through all GPUs of all hosts; channel ``c`` leaves a host by HCA ``c`` modulo their number.
 
     :ivar skip: channels of which no line is written
+    :ivar each_to_each: connections of send and receive between all ranks in place of the ring: each by the HCA of its
+        GPU, on one channel
     """
 
     release: Version = (2, 28, 9)
@@ -42,6 +44,7 @@ class Job:
     inside: str = "P2P/CUMEM"
     skip: tuple[int, ...] = ()
     more: tuple[str, ...] = ()
+    each_to_each: bool = False
 
     @property
     def ranks(self) -> int:
@@ -118,6 +121,9 @@ class Job:
 
     def _links(self, rank: int) -> typing.Iterator[str]:
         """To the next rank of the ring, and from the one before where it is on another host."""
+        if self.each_to_each:
+            yield from self._pairs(rank)
+            return
         after, before = (rank + 1) % self.ranks, (rank - 1) % self.ranks
         for channel in range(self.channels):
             if channel in self.skip:
@@ -131,3 +137,16 @@ class Job:
             else:
                 own = net if self.release >= (2, 14) and self.inside.startswith("P2P") else f"Channel {channel:02d}"
                 yield f"{own} : {self._end(rank)} -> {self._end(after)} via {self.inside}"
+
+    def _pairs(self, rank: int) -> typing.Iterator[str]:
+        """To and from each other rank."""
+        by = f"NET/{self.network}/{rank % self.gpus % max(1, len(self.hcas))}"
+        by += f"{'/GDRDMA' if self.gpu_direct else ''}/Shared"
+        for peer in range(self.ranks):
+            if peer == rank:
+                continue
+            if peer // self.gpus == rank // self.gpus:
+                yield f"Channel 00/1 : {self._end(rank)} -> {self._end(peer)} via {self.inside}"
+            else:
+                yield f"Channel 00/1 : {self._end(rank)} -> {self._end(peer)} [send] via {by}"
+                yield f"Channel 00/1 : {self._end(peer)} -> {self._end(rank)} [receive] via {by}"

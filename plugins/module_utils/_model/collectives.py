@@ -17,10 +17,14 @@ from .kept_log import KeptLog
 from .nccl_tests import NcclTests
 
 #: programs of nccl-tests whose transport NCCL's log can prove
-TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
-#: collective, kind of the test, nodes and rail of a test
-TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int]]
+TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall"]
+#: collective, kind, nodes and rail of a test, and what it changes
+TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int], str]
+#: variables that a run sets; None takes one out that the image sets
+Variables = tuple[tuple[str, typing.Optional[str]], ...]
 
+#: of a message that tells the latency
+SMALL_BYTES = 8
 #: of a pod: functions that it may show
 MOST_HCAS = 256
 
@@ -56,6 +60,8 @@ class Collectives:
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
         between them that they may use
+    :ivar latency: small all_reduce of pairs of nodes run as well, and pairs that are slower than the others are named
+    :ivar most_latency_us: that a small all_reduce of two nodes may take, in us; None: the pairs are compared alone
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
     :ivar program_folder: of the programs in the image
@@ -73,6 +79,8 @@ class Collectives:
     most_bytes: int = 1 << 33
     gpu_direct: bool = True
     shared_memory: bool = False
+    latency: bool = False
+    most_latency_us: typing.Optional[float] = None
     share: typing.Optional[float] = None
     expected_busbw: tuple[ExpectedBusbw, ...] = ()
     program_folder: str = "/opt/nccl-tests/build"
@@ -88,6 +96,8 @@ class CollectiveRun:
     :ivar nodes: that take part, as Kubernetes names them
     :ivar by_rail: the GPUs of one rail of all nodes make a group each, all at the same time (NCCL_TESTS_SPLIT)
     :ivar gpu: the only GPU of each node, by its number; None: all of them
+    :ivar variables: beside those of each run
+    :ivar small: messages of 8 bytes, with the time of each iteration
     """
 
     name: str
@@ -95,6 +105,8 @@ class CollectiveRun:
     nodes: tuple[str, ...]
     by_rail: bool = False
     gpu: typing.Optional[int] = None
+    variables: Variables = ()
+    small: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,10 +144,11 @@ class CollectivePod:
 
 @dataclasses.dataclass(frozen=True)
 class RanTest:
-    """A test that was made: of a group over all rails, or of one rail of a halving.
+    """A test that was made: of a group over all rails, of one rail of a halving, or of a group with one thing changed.
 
     :ivar kind: of the group, or of the trial of a halving
     :ivar rail: the only one; None: all rails
+    :ivar change: name of the one thing that it changes; empty of all others
     :ivar seconds: from its start to its last log
     :ivar failure: kind of what ended it; empty where it ended by itself
     :ivar evidence: the line that shows that
@@ -148,6 +161,7 @@ class RanTest:
     kind: Word
     nodes: tuple[Subdomain, ...]
     rail: typing.Optional[Rail] = None
+    change: Word = ""
     seconds: Seconds = 0.0
     failure: Word = ""
     evidence: str = ""
@@ -158,7 +172,7 @@ class RanTest:
     @property
     def key(self) -> TestKey:
         """Return by which a test is found again in its climb."""
-        return self.test, self.kind, self.nodes, self.rail
+        return self.test, self.kind, self.nodes, self.rail, self.change
 
 
 @dataclasses.dataclass(frozen=True)

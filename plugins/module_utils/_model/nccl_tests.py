@@ -37,6 +37,7 @@ class NcclTestFigure:
     :ivar bus_gbs: that times the factor of the collective
     :ivar wrong: values that are wrong; None where they were not checked (N/A), or the version prints no number of them
     :ivar largest_error: what versions before 2.13 print instead: the largest difference
+    :ivar p99_us: time that 99 of 100 iterations keep, of the slowest process; None without option -I
     """
 
     time_us: float
@@ -44,6 +45,7 @@ class NcclTestFigure:
     bus_gbs: float
     wrong: typing.Optional[int] = None
     largest_error: typing.Optional[float] = None
+    p99_us: typing.Optional[float] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import typing
 
-from .._model.collectives import CollectiveRun, Collectives
+from .._model.collectives import SMALL_BYTES, CollectiveRun, Collectives
 from .._model.intent import ClusterIntent, Fabric
 from .._model.operand import operand
 from .._model.profiles import attachment_name, find_traits, is_infiniband, resource_of
@@ -25,6 +25,8 @@ from .names import Object, RenderError, labels, object_name
 Command = tuple[str, ...]
 
 CONTAINER = "collectives"
+#: iterations of large messages, and of small ones with the time of each: of fewer than 100 p99 is that of the slowest
+_LARGE, _SMALL = ("-n", "20", "-w", "5"), ("-n", "1000", "-w", "50", "-I", "1")
 #: folder of NCCL's logs in each pod: one file for each process, since lines of several in one stream tear each other
 LOG_FOLDER = "/tmp/nccl"
 #: of the programs that mpirun starts in the place of ssh: one for each run, beside its requests
@@ -98,6 +100,7 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
         found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
     if run.gpu is not None:
         found["CUDA_VISIBLE_DEVICES"] = str(run.gpu)
+    found.update({name: value for name, value in run.variables if value is not None})
     return found
 
 
@@ -107,17 +110,19 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
     With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
     counts wrong values.
     """
+    taken_out = [word for name, value in run.variables if value is None for word in ("-u", name)]
     test = (
+        *(("env", *taken_out) if taken_out else ()),
         *(
             operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",
-            str(wanted.least_bytes),
+            str(SMALL_BYTES if run.small else wanted.least_bytes),
             "-e",
-            str(wanted.most_bytes),
+            str(SMALL_BYTES if run.small else wanted.most_bytes),
             "-f",
             "2",
         ),
-        *("-g", "1", "-a", "3", "-c", "1", "-n", "20", "-w", "5", "-T", str(wanted.seconds)),
+        *("-g", "1", "-a", "3", "-c", "1", *(_SMALL if run.small else _LARGE), "-T", str(wanted.seconds)),
     )
     if len(run.nodes) < 2:
         return test

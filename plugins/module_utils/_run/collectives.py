@@ -17,7 +17,8 @@ import math
 import typing
 
 from .._check.collectives.check import Facts, list_courses
-from .._check.collectives.course import Course
+from .._check.collectives.course import LATENCY, Course
+from .._check.collectives.repeats import MOST_CHANGES
 from .._model.bandwidth import RdmaPod
 from .._model.collectives import (
     MOST_HCAS,
@@ -43,7 +44,7 @@ from .._parse.pods import probe as pod_probe
 from .._parse.pods.agent import Request, parse_requests
 from .._render import collectives as render
 from .._render import commands
-from .._schedule.collectives import Test, announce
+from .._schedule.collectives import Repeat, Test, announce
 from .._schedule.halving import RailTrial
 from .client_server import find_failure, line_of
 from .pods import Plan, PodOfNode, Pods, Say, workers
@@ -130,11 +131,13 @@ class CollectivesBench:
                 self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
                 for course in list_courses(self._wanted, fabric, self._seen, pods):
                     counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
-                    announced += sum(counted.tests.values())
+                    small = counted.tests.get("two nodes", 0) if self._wanted.latency and course.name == LATENCY else 0
+                    announced += sum(counted.tests.values()) + small
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
+                    steps += f", {small} of small messages" if small else ""
                     self._say(
-                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port;"
-                        f" {self._wanted.seconds} s each at most"
+                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
+                        f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"
                     )
                     ended = self._go(pool, course, runs)
                     if ended:
@@ -262,7 +265,8 @@ class CollectivesBench:
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
         made."""
-        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, RailTrial) else None)
+        rail = test.rail if isinstance(test, RailTrial) else None
+        result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
             return self._run(course.subject(test), run, result)
         except LeaseLost:

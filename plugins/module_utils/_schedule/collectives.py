@@ -59,7 +59,32 @@ class Announcement:
     for_a_fault: int
 
 
-Test = typing.Union[CollectiveGroup, RailTrial]
+#: change of a repeat that asks for the latency
+SMALL = "small_messages"
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeat:
+    """A group once more, with one thing changed: of a slow one to find the cause, of a fast pair its messages.
+
+    :ivar change: its name
+    """
+
+    group: CollectiveGroup
+    change: str
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the group."""
+        return self.group.kind
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the nodes of the group."""
+        return self.group.nodes
+
+
+Test = typing.Union[CollectiveGroup, RailTrial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
@@ -113,6 +138,18 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
     largest = max(known, key=lambda leaf: len(known[leaf]))
     known[largest] += tuple(node for leaf, nodes in leaves.items() if isinstance(leaf, UnknownLeaf) for node in nodes)
     return known
+
+
+def without_overlap(groups: typing.Iterable[CollectiveGroup]) -> list[list[CollectiveGroup]]:
+    """Return groups in rounds, in each of which no node is in two groups."""
+    rounds: list[list[CollectiveGroup]] = []
+    for group in groups:
+        busy = ({node for other in turn for node in other.nodes} for turn in rounds)
+        free = next((place for place, nodes in enumerate(busy) if nodes.isdisjoint(group.nodes)), len(rounds))
+        if free == len(rounds):
+            rounds.append([])
+        rounds[free].append(group)
+    return rounds
 
 
 def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:

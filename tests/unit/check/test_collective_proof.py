@@ -130,9 +130,8 @@ def test_figures_without_a_log_are_unknown(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["alltoall", "sendrecv"])
-def test_point_to_point_is_never_proven_by_a_log(name: str) -> None:
-    _run, proof = prove_text(text_of(name), ONE_NODE)
+def test_point_to_point_is_never_proven_by_a_log() -> None:
+    _run, proof = prove_text(text_of("sendrecv"), ONE_NODE)
     (channels,) = named(proof, "channels")
     assert proof.status == UNKNOWN and "first use" in channels.why and "all_reduce" in channels.remedy
 
@@ -302,6 +301,51 @@ def test_a_process_without_a_log_is_unknown() -> None:
     lines = [line for line in JOB.lines() if not line.startswith("job-worker-1:101:")]
     proof = prove_run(nccl_log.parse(lines), run_of(JOB), TWO_NODES)
     assert proof.status == UNKNOWN and named(proof, "ranks")[0].subject == "job-worker-1 process 101"
+
+
+EACH = dataclasses.replace(JOB, each_to_each=True)
+
+
+def prove_each(text: str, job: Job = EACH) -> Proof:
+    return prove_run(nccl_log.parse_text(text), run_of(job, collective="alltoall"), TWO_NODES)
+
+
+def test_a_test_of_each_to_each_is_proven_by_its_connections() -> None:
+    proof = prove_each(EACH.text())
+    assert not_passed(proof) == [] and proof.status == PASS and len(proof.channels) == 4
+    assert prove_text(text_of("alltoall"), ONE_NODE)[1].status == UNKNOWN
+    # by the GPU on the rail of the target (PXN)
+    assert prove_each(EACH.text().replace("via NET/IB/1/GDRDMA", "via NET/IB/1(0)/GDRDMA")).status == PASS
+    # a ring alone says nothing of it
+    assert prove_each(JOB.text()).status == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1[1] -> 2[0] [send]", "1 connections to ranks of other nodes are in the log, and there are 2"),
+        ("1[1] -> 2[0] [receive]", "1 connections from ranks of other nodes are in the log, and there are 2"),
+        ("0[0] -> 1[1] via", "0 connections to ranks of its node are in the log, and there are 1"),
+    ],
+)
+def test_a_connection_that_is_lost_leaves_a_test_of_each_to_each_unproven(line: str, said: str) -> None:
+    text = "".join(each for each in EACH.lines() if f"Channel 00/1 : {line}" not in each)
+    proof = prove_each(text)
+    assert proof.status == UNKNOWN and any(said in finding.why for finding in named(proof, "way"))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        dataclasses.replace(EACH, network="Socket", hcas=()),
+        dataclasses.replace(EACH, inside="SHM/direct"),
+        dataclasses.replace(EACH, gpu_direct=False),
+        dataclasses.replace(EACH, hcas=("mlx5_21", "mlx5_9")),
+    ],
+    ids=("TCP", "shared memory", "without GPUDirect", "another HCA"),
+)
+def test_a_test_of_each_to_each_by_another_path_fails(job: Job) -> None:
+    assert prove_each(job.text(), job).status == FAIL
 
 
 def rail_by_rail() -> tuple[str, NcclTests]:

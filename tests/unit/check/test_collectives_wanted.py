@@ -42,7 +42,7 @@ def test_a_floor_of_ones_own_is_loaded() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"tests": ["alltoall"]},
+        {"tests": ["sendrecv"]},
         {"launcher": "MPIJob"},
         {"expected_busbw": [{"test": "all_reduce", "gbs": 240}]},
         {"expected_busbw": [{"gbs": 240, "reason": "a b"}]},
@@ -74,6 +74,10 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
         ({"least_bytes": 4096}, "least_bytes"),
         ({"least_bytes": 1 << 20, "most_bytes": 1 << 19}, "most_bytes"),
         ({"seconds": 5}, "seconds"),
+        ({"most_latency_us": 20.0}, "most_latency_us"),
+        ({"latency": True, "most_latency_us": 0.0}, "most_latency_us"),
+        ({"latency": True, "most_latency_us": float("nan")}, "most_latency_us"),
+        ({"latency": True, "tests": ("all_gather",)}, "latency"),
         ({"program_folder": "build"}, "program_folder"),
         ({"share": 0.49}, "share"),
         ({"share": 1.01}, "share"),

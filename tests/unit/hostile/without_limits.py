@@ -71,8 +71,8 @@ TABLE: dict[str, str] = {
     ),
     "what a program of nccl-tests printed in pods of the collection: the parser holds it to lines, ranks and rows": (
         """
-        NcclTestFigure time_us algorithm_gbs bus_gbs wrong largest_error; NcclTestRank rank group pid gpu; NcclTestRow
-        size_bytes count root;
+        NcclTestFigure time_us algorithm_gbs bus_gbs wrong largest_error p99_us; NcclTestRank rank group pid gpu;
+        NcclTestRow size_bytes count root;
         NcclTests ranks announced rows unfinished out_of_bounds average_bus_gbs errors torn lacks; NcclTestTransport
         transports reasons"""
     ),

@@ -10,6 +10,8 @@ import pathlib
 import tarfile
 import typing
 
+import pytest
+
 from lab import description, workers
 
 
@@ -21,12 +23,8 @@ class Disk:
 
     def __init__(self, archive: bytes = b"") -> None:
         self.archive = archive
-        self.given: list[bytes] = []
 
     def check(self, script: str, stdin: bytes = b"") -> str:
-        if "base64 -d" in script:
-            self.given.append(stdin)
-            return ""
         if not self.archive:
             return ""
         return base64.b64encode(self.archive).decode() if "tar -c" in script else "quiet one=1\n"
@@ -39,17 +37,26 @@ def an_entry() -> bytes:
     return packed.getvalue()
 
 
-def test_a_boot_entry_is_on_the_fresh_disk_again(tmp_path: pathlib.Path) -> None:
-    worker, fresh = description.read().workers[0], Disk()
-    workers.keep_boot(tmp_path, worker, typing.cast(typing.Any, Disk(an_entry())))
-    workers.put_boot(tmp_path, worker, typing.cast(typing.Any, fresh))
-    (given,) = fresh.given
-    assert base64.b64decode(given) == an_entry()
+@pytest.fixture(name="left")
+def left_fixture(tmp_path: pathlib.Path) -> pathlib.Path:
+    """What a worker finds for its fresh disk."""
+    share = workers.share(tmp_path, description.read().workers[0])
+    share.mkdir(parents=True)
+    return share / "kept"
 
 
-def test_a_worker_without_one_gets_none_and_not_that_of_an_earlier_boot(tmp_path: pathlib.Path) -> None:
-    worker, fresh = description.read().workers[0], Disk()
+def test_a_boot_entry_is_left_for_the_fresh_disk(tmp_path: pathlib.Path, left: pathlib.Path) -> None:
+    worker = description.read().workers[0]
     workers.keep_boot(tmp_path, worker, typing.cast(typing.Any, Disk(an_entry())))
-    workers.keep_boot(tmp_path, worker, typing.cast(typing.Any, Disk()))
-    workers.put_boot(tmp_path, worker, typing.cast(typing.Any, fresh))
-    assert not fresh.given
+    workers.leave_boot(tmp_path, worker)
+    assert base64.b64decode(left.read_text()) == an_entry()
+
+
+def test_a_worker_without_one_gets_none_and_not_that_of_an_earlier_boot(
+    tmp_path: pathlib.Path, left: pathlib.Path
+) -> None:
+    worker = description.read().workers[0]
+    for archive in (an_entry(), b""):
+        workers.keep_boot(tmp_path, worker, typing.cast(typing.Any, Disk(archive)))
+        workers.leave_boot(tmp_path, worker)
+    assert not left.exists()

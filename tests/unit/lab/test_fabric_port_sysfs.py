@@ -163,15 +163,12 @@ def test_the_module_is_told_all_that_ibsim_says_of_a_port(
     fabrics: Fabrics, topologies: dict[str, Topology], states: States
 ) -> None:
     first, second = emulated.ports(
-        fabrics, topologies, "worker-1", states, {"mlx5_1": emulated.WITHOUT_SRIOV}
+        fabrics, topologies, "worker-1", states, {"mlx5_1": emulated.WITHOUT_ROOM}
     ).splitlines()[:2]
-    assert (
-        first.startswith("3c there sriov=1 room=1 state=4 phys_state=5 lid=9 sm_lid=7 ")
-        and " speed=128 width=2 " in first
-    )
-    assert {word.partition("=")[0] for word in first.split()[13:]} == set(port.COUNTERS)
+    assert first.startswith("3c there room=1 state=4 phys_state=5 lid=9 sm_lid=7 ") and " speed=128 width=2 " in first
+    assert {word.partition("=")[0] for word in first.split()[12:]} == set(port.COUNTERS)
     assert " symbol_error=123 " in first
-    assert second.startswith("4d there sriov=0 room=1 state=1 phys_state=2 ")
+    assert second.startswith("4d there room=0 state=1 phys_state=2 ")
     # the module has a name for each of them (lab/hca/port.c)
     module = (pathlib.Path(emulated.__file__).parents[1] / "hca/port.c").read_text()
     assert all(f'"{word.partition("=")[0]}"' in module for word in first.split()[2:])

@@ -285,6 +285,12 @@ def test_all_reduce_of_2_13() -> None:
     assert [figure.wrong for figure in run.rows[0].figures] == [7, None] and run.out_of_bounds == 2 and run.lacks == ()
 
 
+def test_the_time_that_most_iterations_keep_is_read_where_it_is_printed() -> None:
+    row = run_of(text_of("all_reduce-iters.txt")).rows[0]
+    assert [(figure.time_us, figure.p99_us) for figure in row.figures] == [(19.48, 32.16), (19.85, 33.34)]
+    assert {figure.p99_us for row in run_of(text_of("all_reduce.txt")).rows for figure in row.figures} == {None}
+
+
 # what is torn, cut off or hostile
 
 

@@ -73,6 +73,22 @@ def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> N
         assert (test[test.index("-b") + 1], test[test.index("-e") + 1]) == (str(1 << 30), str(1 << 33))
 
 
+def test_small_messages_have_8_bytes_and_the_time_of_each_iteration() -> None:
+    found = words(dataclasses.replace(TWO, small=True))
+    assert [found[found.index(option) + 1] for option in ("-b", "-e", "-n", "-I")] == ["8", "8", "1000", "1"]
+    assert "-I" not in words(TWO)
+
+
+def test_a_repeat_sets_its_variable_and_takes_others_out() -> None:
+    run = dataclasses.replace(ALL, variables=(("NCCL_PXN_DISABLE", "1"), ("NCCL_BUFFSIZE", None)))
+    assert render_environment(run, WANTED) == {**render_environment(ALL, WANTED), "NCCL_PXN_DISABLE": "1"}
+    found = words(run)
+    assert found[found.index("NCCL_PXN_DISABLE=1") - 1] == "-x"
+    place = found.index("-u")
+    assert found[place - 1 : place + 3] == ("env", "-u", "NCCL_BUFFSIZE", "/opt/nccl-tests/build/all_reduce_perf")
+    assert "env" not in words(ALL)
+
+
 def test_one_node_has_nobody_to_ask_for_and_no_program_for_it() -> None:
     # Open MPI 5 complains of a program that is not there
     assert "plm_rsh_agent" not in words(ONE) and "plm_rsh_agent" in words(TWO) and "plm_rsh_no_tree_spawn" in words(TWO)

@@ -17,7 +17,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import (
+    MOST_HCAS,
+    CollectivesFacts,
+    RanTest,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
@@ -61,10 +65,16 @@ def measured(nodes: typing.Sequence[str]) -> BandwidthFacts:
     return BandwidthFacts((), tuple(pairs))
 
 
-def run(api: NcclApi, bandwidth: bool = True, refused: typing.Optional[Refusal] = None, **wishes: typing.Any) -> Found:
+def run(
+    api: NcclApi,
+    bandwidth: bool = True,
+    refused: typing.Optional[Refusal] = None,
+    fabric: typing.Mapping[str, typing.Any] = FABRIC,
+    **wishes: typing.Any,
+) -> Found:
     """Run the stage, and judge it by its facts as they are kept."""
     lines: list[str] = []
-    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
+    intent = parse_intent([dict(fabric)], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
     rails = {
         "compute": {
             node: {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))}
@@ -92,6 +102,11 @@ def run(api: NcclApi, bandwidth: bool = True, refused: typing.Optional[Refusal] 
 
 def of(findings: typing.Iterable[Finding], check_id: str) -> list[tuple[str, str]]:
     return [(item.status, item.subject) for item in findings if item.check == check_id]
+
+
+def last(facts: CollectivesFacts) -> RanTest:
+    """Return the last test of the climb: repeats come after it."""
+    return [ran for ran in facts.runs if not ran.change][-1]
 
 
 def bad(findings: typing.Iterable[Finding]) -> set[str]:
@@ -201,7 +216,7 @@ def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.
     api.slow = {("h", 1)}
     facts, _lines, findings = run(api)
     assert of(findings, "collectives.suspect") == [(FAIL, "all_reduce, h rail 1")]
-    assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes) - {"h"}
+    assert last(facts).kind == "all" and set(last(facts).nodes) == set(nodes) - {"h"}
 
 
 def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
@@ -221,7 +236,7 @@ def test_a_slow_port_is_halved_and_named_and_the_others_are_proven() -> None:
     facts, _lines, findings = run(api)
     assert (FAIL, "all_reduce, d rail 1") in of(findings, "collectives.suspect")
     assert [item for item in of(findings, "collectives.steps") if item[0] != PASS] == []
-    assert facts.runs[-1].nodes == ("a", "b", "c", "e")
+    assert last(facts).nodes == ("a", "b", "c", "e")
     slow = [item for item in findings if item.check == "collectives.bandwidth" and item.status == FAIL]
     assert slow and all("of what the links of this cluster allow" in item.why for item in slow)
     # trials of a halving are told by what they name
@@ -358,6 +373,22 @@ def test_collectives_run_one_after_the_other() -> None:
     api = NcclApi(("a", "b", "c"))
     facts, _lines, findings = run(api, tests=["all_gather", "all_reduce"])
     assert [ran.test for ran in facts.runs] == ["all_gather"] * 6 + ["all_reduce"] * 6 and bad(findings) == set()
+
+
+def test_alltoall_is_proven_by_its_connections_and_has_a_floor_of_its_own() -> None:
+    api = NcclApi()
+    facts, _lines, findings = run(api, tests=["alltoall"])
+    assert bad(findings) == set() and {ran.test for ran in facts.runs} == {"alltoall"}
+    (found,) = [item for item in findings if item.subject == "alltoall, all: a, b, c, d" and "bandwidth" in item.check]
+    # 98 GB/s x 7 / (2 x 6)
+    assert found.expected.startswith("48.6 GB/s (0.85 x 57.2 GB/s") and "point to point" in found.expected
+
+
+def test_a_slow_port_is_named_by_alltoall() -> None:
+    api = NcclApi()
+    api.slow = {("b", 1)}
+    _facts, _lines, findings = run(api, tests=["alltoall"])
+    assert (FAIL, "alltoall, b rail 1") in of(findings, "collectives.suspect")
 
 
 def test_one_node_alone_proves_no_network() -> None:
@@ -625,3 +656,132 @@ def test_a_pod_that_shows_too_many_functions_is_an_error_of_its_own(monkeypatch:
     assert (FAIL, "compute c") in of(findings, "collectives.pod") and (PASS, "compute a") in of(
         findings, "collectives.pod"
     )
+
+
+def repeats(findings: typing.Iterable[Finding]) -> dict[str, str]:
+    """Return the status of each repeat by what it changes."""
+    found = (item for item in findings if item.check == "collectives.repeat")
+    return {item.subject.rpartition(", ")[2]: item.status for item in found}
+
+
+#: on which one queue pair for each connection is a plausible cause
+ROCE = {**FABRIC, "roce": {}}
+
+
+def slow_api() -> NcclApi:
+    api = NcclApi()
+    api.slow = {("b", 1)}
+    return api
+
+
+def test_a_slow_group_is_repeated_with_one_thing_changed_and_its_card_says_what_moved_it() -> None:
+    api = slow_api()
+    api.cures = {"NCCL_IB_QPS_PER_CONNECTION=4": 0.9}
+    facts, lines, findings = run(api, fabric=ROCE)
+    assert repeats(findings) == {
+        "nothing changed": PASS,
+        "NCCL_NET_GDR_LEVEL=LOC": PASS,
+        "NCCL_IB_QPS_PER_CONNECTION=4": WARN,
+    }
+    # the smallest group that is slow
+    assert [(ran.nodes, ran.change) for ran in facts.runs if ran.change] == [
+        (("a", "b"), "unchanged"),
+        (("a", "b"), "gpu_direct_off"),
+        (("a", "b"), "queue_pairs"),
+    ]
+    (card,) = [item for item in findings if item.check == "collectives.bandwidth" and item.status == FAIL]
+    assert "With NCCL_IB_QPS_PER_CONNECTION=4 it reaches 44.1 GB/s, +80%: One queue pair" in card.why
+    assert card.remedy == "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs."
+    assert any("7 to tell causes apart" in line for line in lines)
+    assert any(line.startswith("all_reduce, two nodes: a, b, queue pairs: 44.1 GB/s, +80%, moved") for line in lines)
+
+
+def test_settings_of_the_image_are_taken_out_and_named() -> None:
+    api = slow_api()
+    api.image_sets = {"NCCL_BUFFSIZE": "65536", "NCCL_IB_QPS_PER_CONNECTION": "8"}
+    api.cures = {"-NCCL_BUFFSIZE": 0.9}
+    _facts, _lines, findings = run(api, fabric=ROCE)
+    assert repeats(findings) == {
+        "nothing changed": PASS,
+        "without NCCL_BUFFSIZE": WARN,
+        "NCCL_NET_GDR_LEVEL=LOC": PASS,
+    }
+
+
+def test_a_change_that_the_log_does_not_show_proves_nothing() -> None:
+    api = slow_api()
+    api.cures = {"NCCL_IB_QPS_PER_CONNECTION=4": 0.9}
+    api.overrides = {"NCCL_IB_QPS_PER_CONNECTION": "1"}
+    _facts, _lines, findings = run(api, fabric=ROCE)
+    assert repeats(findings)["NCCL_IB_QPS_PER_CONNECTION=4"] == UNKNOWN
+    (card,) = [item for item in findings if item.check == "collectives.bandwidth" and item.status == FAIL]
+    assert "it reaches" not in card.why
+
+
+def test_a_group_whose_figure_moves_without_a_change_is_not_repeated_further() -> None:
+    api = slow_api()
+    api.unsteady = True
+    facts, _lines, findings = run(api, fabric=ROCE)
+    assert repeats(findings) == {"nothing changed": UNKNOWN}
+    assert [ran.change for ran in facts.runs if ran.change] == ["unchanged"]
+
+
+def test_sound_groups_and_groups_that_are_not_proven_are_not_repeated() -> None:
+    for nodes_by_tcp in (set[str](), {"b"}):
+        api = NcclApi()
+        api.tcp = nodes_by_tcp
+        assert repeats(run(api, fabric=ROCE)[2]) == {}
+
+
+def test_repeats_that_are_missing_in_the_facts_are_unknown() -> None:
+    api = slow_api()
+    facts, _lines, _findings = run(api, fabric=ROCE)
+    cut = dataclasses.replace(facts, runs=tuple(ran for ran in facts.runs if ran.change != "queue_pairs"))
+    findings = check(parse_intent([ROCE], None, CLUSTER), Facts(api.nodes, cut, measured(api.nodes)))
+    assert repeats(findings)["NCCL_IB_QPS_PER_CONNECTION=4"] == UNKNOWN
+
+
+def latencies(findings: typing.Iterable[Finding]) -> dict[str, tuple[str, str]]:
+    """Return status and measure of each pair."""
+    found = (item for item in findings if item.check == "collectives.latency")
+    return {item.subject: (item.status, item.measured) for item in found}
+
+
+def test_small_messages_of_each_pair_are_compared_with_each_other() -> None:
+    api = NcclApi(tuple("abcdefgh"))
+    api.late = {"c"}
+    facts, lines, findings = run(api, latency=True)
+    assert latencies(findings) == {
+        f"all_reduce, two nodes: {pair}, small messages": (status, measured)
+        for pair, status, measured in (
+            ("a, b", PASS, "20.0 us, p99 26.0 us"),
+            ("c, d", WARN, "60.0 us, p99 78.0 us"),
+            ("e, f", PASS, "20.0 us, p99 26.0 us"),
+            ("g, h", PASS, "20.0 us, p99 26.0 us"),
+        )
+    }
+    assert bad(findings) == set() and len(facts.runs) == facts.announced == 8 + 4 + 1 + 4
+    assert any("4 of small messages" in line for line in lines)
+
+
+def test_the_latency_of_one_pair_is_held_against_the_intent_alone() -> None:
+    for most, status in ((None, PASS), (25.0, PASS), (15.0, FAIL)):
+        _facts, _lines, findings = run(NcclApi(("a", "b")), latency=True, most_latency_us=most)
+        assert [found for found, _measured in latencies(findings).values()] == [status]
+
+
+def test_small_messages_whose_path_is_not_proven_have_no_latency(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi()
+    log = api.log
+    monkeypatch.setattr(api, "log", lambda ran, host: "" if ran.small and host == host_name("a") else log(ran, host))
+    _facts, _lines, findings = run(api, latency=True)
+    assert [status for status, _measured in latencies(findings).values()] == [UNKNOWN, PASS]
+
+
+def test_no_small_messages_run_unless_the_intent_asks_for_them() -> None:
+    api = NcclApi()
+    _facts, _lines, findings = run(api)
+    assert latencies(findings) == {} and not any(ran.small for ran in api.runs)
+    api = NcclApi()
+    run(api, latency=True, tests=["all_reduce", "all_gather"])
+    assert {ran.collective for ran in api.runs if ran.small} == {"all_reduce"}

@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collective
     announce,
     group_by_leaves,
     plan_steps,
+    without_overlap,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.tests.unit.schedule.test_halving import Fleet, fleet
@@ -104,6 +105,11 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
     for wrong in mistakes:
         with pytest.raises(ValueError, match="leaf of x is not known"):
             group_by_leaves(wrong)
+
+
+def test_groups_that_share_a_node_run_one_after_the_other() -> None:
+    one, two, three = (CollectiveGroup("two nodes", nodes) for nodes in (("a", "b"), ("c", "d"), ("e", "a")))
+    assert without_overlap((one, two, three)) == [[one, two], [three]] and without_overlap(()) == []
 
 
 def test_a_node_of_two_leaves_and_no_rail_are_refused() -> None:

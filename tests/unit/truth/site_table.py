@@ -180,6 +180,11 @@ SITE: tuple[Row, ...] = (
     ),
     Row(
         ("collectives",),
+        ("runs[].figures.rows[].out_of_place.p99_us", "runs[].figures.rows[].in_place.p99_us"),
+        "It is printed of small messages alone, which this site does not run.",
+    ),
+    Row(
+        ("collectives",),
         (
             "runs[].figures.rows[]",
             "runs[].figures.rows[].size_bytes",

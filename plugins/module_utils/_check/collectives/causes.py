@@ -38,15 +38,15 @@ _ROWS = (
     "idle_latency",
 )
 #: variables that make buffers, chunks or the number of channels other than NCCL's own choice
-_SIZES = (
+SIZES = (
     "NCCL_BUFFSIZE",
     "NCCL_CHUNK_SIZE",
     "NCCL_P2P_NET_CHUNKSIZE",
     "NCCL_IB_SPLIT_DATA_ON_QPS",
     "NCCL_NVLSTREE_MAX_CHUNKSIZE",
 )
-_LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS", "NCCL_NCHANNELS_PER_NET_PEER")
-_CHOICES = (
+LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS", "NCCL_NCHANNELS_PER_NET_PEER")
+CHOICES = (
     "NCCL_ALGO",
     "NCCL_PROTO",
     "NCCL_NVLS_ENABLE",
@@ -190,7 +190,7 @@ def _check_channels(
 ) -> typing.Iterator[Finding]:
     """Channels that the collective does not use, and limits of their number."""
     limits = {
-        name: process.environment[name] for process in processes for name in _LIMITS if name in process.environment
+        name: process.environment[name] for process in processes for name in LIMITS if name in process.environment
     }
     there = min((rank.channels for rank, _process in ranks if rank.channels), default=0)
     set_by = f" {', '.join(f'{name}={value}' for name, value in limits.items())} is set." if limits else ""
@@ -273,7 +273,13 @@ def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 
 def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
     """Channels that go through another GPU's HCA (PXN), where the collective does not need that."""
-    through = [(rank, route) for rank, _process in ranks for route in _over(rank) if route.proxy is not None]
+    # an alltoall goes so by design: by the GPU on the rail of its target
+    through = [
+        (rank, route)
+        for rank, _process in ranks
+        for route in _over(rank)
+        if route.proxy is not None and not route.connection
+    ]
     if through:
         measured = (
             f"{len({(rank.host, rank.rank) for rank, _route in through})} of {len(ranks)} ranks by the GPU of another"
@@ -373,19 +379,9 @@ def _check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Find
 
 def _check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """RoCE in a queue that the fabric does not keep for it."""
-    if seen.roce is None:
-        return
-    wanted = seen.roce.traffic_class
-    wrong = {}
-    for process in processes:
-        said = process.environment.get("NCCL_IB_TC")
-        tuning = seen.tunings.get(process.host)
-        by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
-        if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
-            wrong[process.host] = f"NCCL_IB_TC={said}"
-        elif said is None and by_node and str(wanted) not in by_node:
-            wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
-    if wrong:
+    wrong = _wrong_traffic_classes(processes, seen)
+    if wrong and seen.roce is not None:
+        wanted = seen.roce.traffic_class
         why = "RDMA packets go into a queue without PFC and ECN, which other traffic fills and which loses packets."
         expected = f"NCCL_IB_TC={wanted} (DSCP {seen.roce.dscp})"
         yield _check_cause(
@@ -397,15 +393,29 @@ def _check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surround
         )
 
 
+def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
+    """Tell whether the RoCE of a process is in a queue that the fabric does not keep for it."""
+    return bool(_wrong_traffic_classes(processes, seen))
+
+
+def _wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> dict[str, str]:
+    if seen.roce is None:
+        return {}
+    wrong = {}
+    for process in processes:
+        said = process.environment.get("NCCL_IB_TC")
+        tuning = seen.tunings.get(process.host)
+        by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
+        if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
+            wrong[process.host] = f"NCCL_IB_TC={said}"
+        elif said is None and by_node and str(seen.roce.traffic_class) not in by_node:
+            wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
+    return wrong
+
+
 def _check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """One flow for a link whose switches choose links by flow, or that one queue pair does not fill."""
-    fast = any((hca.rate_gbps or 0) > WEAK * _FAST for hcas in seen.hcas.values() for hca in hcas.values())
-    if seen.roce is None or not fast:
-        return
-    few = {
-        process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes
-    }
-    few = {host: said for host, said in few.items() if (parse_number(said.partition(",")[0]) or 0) < 2}
+    few = _few_queue_pairs(processes, seen)
     if few:
         why = (
             "A connection has one queue pair: one flow, which goes over one of the links between switches, and does not"
@@ -413,6 +423,21 @@ def _check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundin
         )
         remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8; with adaptive routing in the switches compare with 1."
         yield _check_cause(_named(few), f"{_named(few.values())} queue pair", "several on fast RoCE", why, remedy)
+
+
+def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
+    """Tell whether a process has one queue pair for each connection over fast RoCE."""
+    return bool(_few_queue_pairs(processes, seen))
+
+
+def _few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> dict[str, str]:
+    fast = any((hca.rate_gbps or 0) > WEAK * _FAST for hcas in seen.hcas.values() for hca in hcas.values())
+    if seen.roce is None or not fast:
+        return {}
+    said = {
+        process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes
+    }
+    return {host: value for host, value in said.items() if (parse_number(value.partition(",")[0]) or 0) < 2}
 
 
 def _check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
@@ -431,7 +456,7 @@ def _check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surro
 
 def _check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """Find variables that replace NCCL's own choice."""
-    for names, why in ((_SIZES, "sizes of buffers and chunks"), (_CHOICES, "way and algorithm")):
+    for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "way and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None
             for process in processes

@@ -14,18 +14,23 @@ import dataclasses
 import typing
 
 from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
-from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.nccl import NcclLog, NcclProcess
 from ..._model.text import folded
-from ..._schedule.collectives import Climb, CollectiveGroup, Kind, Leaves, Test
+from ..._schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
 from ..._schedule.halving import Named, RailTrial
 from ..job.channels import name_hcas
+from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
 from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
-from .proof import prove_run
+from .latency import Latency, judge_latency, pick_latency
+from .proof import EACH_TO_EACH, count_rows, prove_run
+from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
 
+#: collective whose small messages tell the latency
+LATENCY: TestName = "all_reduce"
 #: nodes of a group that its subject names
 _NAMED = 4
 _RAILS = (
@@ -40,12 +45,14 @@ class _Verdict:
 
     :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
     :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
+    :ivar changes: of one that is too slow, what a repeat may change
     """
 
     findings: tuple[Finding, ...]
     passes: typing.Optional[bool] = None
     figure: typing.Optional[CollectiveFigure] = None
     floor_gbs: typing.Optional[float] = None
+    changes: tuple[Change, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +79,8 @@ class GroupFigure:
 
 def key_of(name: TestName, test: Test) -> TestKey:
     """Return by which a test is found among those that ran."""
-    return name, test.kind, test.nodes, test.rail if isinstance(test, RailTrial) else None
+    rail = test.rail if isinstance(test, RailTrial) else None
+    return name, test.kind, test.nodes, rail, test.change if isinstance(test, Repeat) else ""
 
 
 class Course:
@@ -99,13 +107,30 @@ class Course:
         #: of each group, and of the inside of each node: that of a group that ran once more counts alone
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
+        self._climbed = False
+        #: pairs that are fast, and the rounds of their small messages once all steps are done
+        self._pairs: dict[CollectiveGroup, None] = {}
+        self._small: typing.Optional[list[list[CollectiveGroup]]] = None
+        self._latencies: dict[str, typing.Optional[Latency]] = {}
+        self._repeats = Repeats()
+        self._change: typing.Optional[Change] = None
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
+        tests: tuple[Test, ...] = () if self._climbed else self._climb.next()
+        self._climbed = not tests
+        if self._climbed and self._small is None:
+            self._small = without_overlap(self._pairs)
+        if self._small:
+            tests = tuple(Repeat(group, SMALL) for group in self._small[0])
+        again = self._repeats.next() if self._climbed and not self._small else None
+        if again is not None:
+            tests, self._change = again[:1], again[1]
+        variables = self._change.variables if self._change is not None else ()
         found = []
-        for test in self._climb.next():
+        for test in tests:
             self._number += 1
-            found.append((test, plan_run(test, self._number, self.name, self._ground)))
+            found.append((test, plan_run(test, self._number, self.name, self._ground, variables)))
         return tuple(found)
 
     def take(
@@ -115,6 +140,11 @@ class Course:
 
         :param results: those that are missing did not run
         """
+        if self._small:
+            self._small.pop(0)
+            return {test: self._take_small(test, run, results.get(test)) for test, run in round_of}
+        if self._change is not None:
+            return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
         self._found.update(
             (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, CollectiveGroup)
@@ -131,11 +161,71 @@ class Course:
         }
         self._climb.take(passes)
         for test, item in verdicts.items():
+            if isinstance(test, CollectiveGroup):
+                slow_group = item.figure is not None and SlowGroup(item.figure.bus_gbs, item.changes)
+                self._repeats.note(test, slow_group or None)
+            if (
+                isinstance(test, CollectiveGroup)
+                and test.kind == "two nodes"
+                and passes[test]
+                and self._measures_latency
+            ):
+                self._pairs[test] = None
             if isinstance(test, CollectiveGroup) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
+
+    @property
+    def _measures_latency(self) -> bool:
+        return self._wanted.latency and self.name == LATENCY
+
+    def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
+        """Take the small messages of a pair."""
+        found = None
+        if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
+            proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
+            found = pick_latency(count_rows(ran.figures, proof))
+        self._latencies[self.subject(test)] = found
+        return found.words if found is not None else "no figure that counts"
+
+    def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
+        """Judge a repeat, and tell on the card of its group what moved the figure."""
+        change, group = self._change, test.group if isinstance(test, Repeat) else None
+        if change is None or group is None:
+            return ""
+        subject = self.subject(group)
+        figure, lacks = self._repeated(test, run, ran, change)
+        finding = self._repeats.take(subject, figure.bus_gbs if figure is not None else None, lacks)
+        self._found[finding.subject] = (finding,)
+        told = self._repeats.told.get(group)
+        if told is not None and finding.status == WARN:
+            self._found[subject] = tuple(
+                dataclasses.replace(item, why=f"{item.why} {told}", remedy=finding.remedy)
+                if item.check == "collectives.bandwidth"
+                else item
+                for item in self._found.get(subject, ())
+            )
+        return f"{finding.measured}, {'moved' if finding.status == WARN else 'told nothing' if lacks else 'not moved'}"
+
+    def _repeated(
+        self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest], change: Change
+    ) -> tuple[typing.Optional[CollectiveFigure], str]:
+        """Return the figure of a repeat, and why it proves nothing."""
+        if ran is None or ran.figures is None or ran.log is None or ran.failure:
+            return None, "it was not run" if ran is None else ran.evidence or "it gave no figures"
+        if ran.figures.collective not in ("", run.test):
+            return None, f"the program ran {ran.figures.collective}"
+        log = ran.log.restore()
+        wanted = plan_proof(run, test, self._wanted, self._ground)
+        if change.name == GPU_DIRECT_OFF:
+            wanted = dataclasses.replace(wanted, gpu_direct=False)
+        proof = prove_run(log, ran.figures, wanted)
+        figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
+        if not change.is_in(log):
+            return None, f"the log does not show {change.words} for each rank"
+        return figure, "" if figure is not None else "the transport of its channels is not proven"
 
     def _judge_inside(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
@@ -172,8 +262,9 @@ class Course:
 
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
-        rail = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
-        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{rail}"
+        more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
+        more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
+        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
 
     def _judge(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
         subject, expected = self.subject(test), "ranks on each node that end by themselves, with figures and logs"
@@ -210,7 +301,7 @@ class Course:
                 ok(
                     "collectives.way",
                     subject,
-                    f"{len(proof.channels)} channels proven",
+                    f"{len(proof.channels)} {'ranks' if run.test == EACH_TO_EACH else 'channels'} proven",
                     "each channel by the transport that the intent wants",
                 )
             )
@@ -238,7 +329,11 @@ class Course:
         judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
-        return self._of(test, (*found, *judged), passes, figure, asked)
+        verdict = self._of(test, (*found, *judged), passes, figure, asked)
+        if passes is False and figure is not None and isinstance(test, CollectiveGroup):
+            cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
+            verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
+        return verdict
 
     def _of(
         self,
@@ -301,6 +396,7 @@ class Course:
             )
         return (
             *steps,
+            *judge_latency(self._latencies, self._wanted.most_latency_us),
             *(item for kind, named in climb.named.items() for item in self._named(kind, named)),
             *map(self._together, climb.together),
         )

@@ -44,7 +44,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A setting that overrides NCCL's own choice.",
         ),
         look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
-        remedy="Change one thing, and run the stage again.",
+        remedy="See `collectives.repeat`, which changes one thing after the other; or change one, and run it again.",
     ),
     "collectives.channels": Explanation(
         means=(
@@ -115,6 +115,24 @@ EXPLAINED: dict[str, Explanation] = {
         look=("nvidia-smi nvlink -s", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _TOPO),
         remedy="Compare the node with another one of its model.",
     ),
+    "collectives.latency": Explanation(
+        means=(
+            "Small messages between two nodes take longer than between others, or longer than the intent admits. A job"
+            " that synchronises often waits for its slowest pair."
+        ),
+        measured=(
+            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, against 1.5 times the median of"
+            " the pairs, and against `most_latency_us`. p99 is shown, and not judged."
+        ),
+        causes=(
+            "Idle states or the governor of the CPUs.",
+            "More switches between the nodes than between those of other pairs.",
+            "A queue that other traffic fills.",
+            "The version of nccl-tests has no option -I (unknown).",
+        ),
+        look=(_TOPO, _LOGS),
+        remedy="Compare stage tuning of this pair with another one; measure ib_write_lat between its pods.",
+    ),
     "collectives.log": Explanation(
         means="There is no log of NCCL to judge, or it is cut off.",
         measured="Lines of NCCL in the files of each rank.",
@@ -174,6 +192,22 @@ EXPLAINED: dict[str, Explanation] = {
         causes=("A rank died, or its log could not be read.", "A node has fewer GPUs than `gpus_per_node`."),
         look=("nvidia-smi -L", _POD),
         remedy="See what the program printed, and dmesg of the node.",
+    ),
+    "collectives.repeat": Explanation(
+        means=(
+            "The smallest slow group ran again with one thing changed. A change that makes it faster shows the cause."
+        ),
+        measured=(
+            "The bus bandwidth of the repeat against that of the group without the change. A rise of 10 % counts, if"
+            " NCCL's log shows the change and proves the transport."
+        ),
+        causes=(
+            "The finding names the change (warn).",
+            "The figure of the group moves without a change (unknown).",
+            "The transport of the repeat is not proven, or the log does not show the change (unknown).",
+        ),
+        look=(_LOGS, _TOPO),
+        remedy="Make the change that the finding names, in the image and in jobs, and run the stage again.",
     ),
     "collectives.started": Explanation(
         means="A test did not start, did not end by itself, or printed no figures.",

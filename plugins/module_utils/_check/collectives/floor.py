@@ -242,9 +242,8 @@ def expect(
         f"{share:g} x {spell_gbs(asked)}, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes"
         f" x {shape.gpus} GPUs"
     )
-    how += f", {algorithm or 'an algorithm that the log does not name'}" + (
-        ", as a ring: what the inside of a node allows was not measured" if loose else ""
-    )
+    named = "point to point" if collective == "alltoall" else algorithm or "an algorithm that the log does not name"
+    how += f", {named}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
     return Floor(least if algorithm else most, share * asked, most, how)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName
-from ..._schedule.collectives import Test
+from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
+from ..._schedule.collectives import SMALL, Repeat, Test
 from ..._schedule.halving import RailTrial
 from .causes import UsedHca
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
@@ -29,12 +29,18 @@ class NodesHardware:
     gpu_of_rail: typing.Mapping[int, int]
 
 
-def plan_run(test: Test, number: int, name: TestName, ground: NodesHardware) -> CollectiveRun:
+def plan_run(
+    test: Test, number: int, name: TestName, ground: NodesHardware, variables: Variables = ()
+) -> CollectiveRun:
     """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it,
     all others over all rails.
 
     :param number: of the test in the climb, for the names of its objects
+    :param variables: of a repeat
     """
+    if isinstance(test, Repeat):
+        run = plan_run(test.group, number, name, ground)
+        return dataclasses.replace(run, variables=variables, small=test.change == SMALL)
     if isinstance(test, RailTrial):
         return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, gpu=ground.gpu_of_rail[test.rail])
     return CollectiveRun(f"{name.replace('_', '-')}-{number}", name, test.nodes, by_rail=test.kind == "two nodes")

@@ -10,6 +10,7 @@ in stage training; here each channel is.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
@@ -20,8 +21,10 @@ from ..job.channels import judge_log, name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
 from ..job.ranks import describe_route, spell_numbers
 
-#: tests that use connections of send and receive alone, of which a log does not say how many there must be
-POINT_TO_POINT = ("alltoall", "alltoallv", "gather", "hypercube", "scatter", "sendrecv")
+#: test in which each rank sends to each other one, so that it is known how many connections there must be
+EACH_TO_EACH = "alltoall"
+#: others that use connections of send and receive alone, of which a log does not say how many there must be
+POINT_TO_POINT = ("alltoallv", "gather", "hypercube", "scatter", "sendrecv")
 #: settings of chunks, with which NCCL may write past a buffer [NVIDIA/nccl issue 2408: NCCL_CHUNK_SIZE of 1 MiB]
 _CHUNKS = (
     "NCCL_CHUNK_SIZE",
@@ -117,7 +120,9 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
     verdicts = tuple(
-        verdict for communicator in own.communicators for verdict in _judge_channels(communicator, own, wanted)
+        verdict
+        for communicator in own.communicators
+        for verdict in (_judge_ends if run.collective == EACH_TO_EACH else _judge_channels)(communicator, own, wanted)
     )
     findings = [_check_figures(test, run, own), _make_groups(test, run, own, wanted)]
     findings += [_report_silent(host, pid) for host, pid in silent]
@@ -129,7 +134,8 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     findings += [_check_nodes(communicator, wanted) for communicator in own.communicators]
     findings += _of_verdicts(verdicts)
     if wanted.nodes > 1:
-        findings += [finding for communicator in own.communicators for finding in _report_leaving(communicator)]
+        if run.collective != EACH_TO_EACH:
+            findings += [finding for communicator in own.communicators for finding in _report_leaving(communicator)]
         findings += _find_rails(own, wanted)
     return Proof(verdicts, tuple(findings))
 
@@ -242,7 +248,7 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
     """Return the failed findings of stage training on the same log, without passes and warnings."""
     # each group has its own number of ranks, and the log itself may say what it is
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
-    if run.collective in POINT_TO_POINT:
+    if run.collective in (EACH_TO_EACH, *POINT_TO_POINT):
         found = [
             item
             for item in found
@@ -324,6 +330,45 @@ def _judge_channels(
                 why,
                 remedy,
             )
+
+
+def _judge_ends(communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof) -> typing.Iterator[ChannelVerdict]:
+    """Judge what each rank sends and receives in a test of each to each: at least one connection with each other rank,
+    those of other nodes by the network.
+
+    A log has no names of peers there, so the connections are counted.
+    """
+    processes = {(process.host, process.pid): process for process in log.processes}
+    on_host = collections.Counter(rank.host for rank in communicator.ranks)
+    for rank in communicator.ranks if communicator.size != 1 else ():
+        process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
+        routes = [route for route in rank.routes if route.connection]
+        status, why, remedy = _ends(routes, rank, process, wanted)
+        away = (communicator.size or len(communicator.ranks)) - on_host[rank.host]
+        if status == PASS:
+            for words, found, least in (
+                ("to ranks of other nodes", _lines(routes, "send", over=True), away),
+                ("from ranks of other nodes", _lines(routes, "receive", over=True), away),
+                ("to ranks of its node", _lines(routes, "", over=False), on_host[rank.host] - 1),
+            ):
+                if found < least:
+                    status, remedy = UNKNOWN, _WHOLE
+                    why = f"{found} connections {words} are in the log, and there are {least} of these ranks"
+                    break
+        ways = tuple(dict.fromkeys(map(describe_route, routes)))
+        yield ChannelVerdict(communicator.name, rank.host, rank.rank, None, status, ways, why, remedy)
+
+
+def _lines(routes: typing.Sequence[NcclRoute], direction: str, over: bool) -> int:
+    """Count connections of a direction, over the network or inside of a node."""
+    return sum(route.lines for route in routes if route.direction == direction and (route.transport == "NET") is over)
+
+
+def _ends(routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
+    """What failed goes before what is not known."""
+    verdicts = [_route(route, rank, process, wanted) for route in routes]
+    order = (FAIL, UNKNOWN)
+    return min((item for item in verdicts if item[0] in order), key=lambda item: order.index(item[0]), default=_PROVEN)
 
 
 #: status, cause and remedy

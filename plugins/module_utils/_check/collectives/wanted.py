@@ -116,6 +116,13 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
             why,
             "Leave it out, or name a floor with its reason: expected_busbw.",
         )
+    if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
+        why = "No pair could be held against it."
+        expected = "us above 0, with latency: true"
+        yield Mistake("most_latency_us", f"{wanted.most_latency_us:g}", expected, why, "Set latency, or leave it out.")
+    if wanted.latency and "all_reduce" not in wanted.tests:
+        why = "The latency is that of a small all_reduce."
+        yield Mistake("latency", "true", "all_reduce in tests", why, "Add all_reduce to tests, or leave latency out.")
     seen = set()
     for place, item in enumerate(wanted.expected_busbw):
         key = f"expected_busbw[{place}]"

@@ -33,6 +33,8 @@ _RUNS, _ROWS, _RANKS, _ERRORS = 64, 2000, 4096, 20
 _MOST, _SHORTEST = 20_000, 20
 #: words that may stand before a row: those of a launcher
 _BEFORE = 12
+#: words of the figures of one place, with option -I
+_WITH_ITERATIONS = 8
 #: largest factor from algorithm to bus bandwidth: all_reduce on very many ranks
 _FACTOR = 2.0
 #: how far the mean of the rows may be from the average of the summary
@@ -342,7 +344,7 @@ class _Run:
         keys, places = tuple(words[4:first]), words.count("algbw")
         if len(set(keys)) == len(keys) and set(keys) <= {"redop", "root"} and places <= 2:
             self.titled, self.cpu_time = True, words[first] == "cputime"
-            self.columns = _Columns(keys, 8 if "i_min" in words else 4, places, "error" in words)
+            self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def piece(self, words: typing.Sequence[str]) -> None:
         """Take a row or a piece of one."""
@@ -510,7 +512,9 @@ def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Op
     checked = None if words[3] == "N/A" else float(words[3])
     if largest_error:
         return NcclTestFigure(time, algorithm, bus, None, checked)
-    return NcclTestFigure(time, algorithm, bus, None if checked is None else int(checked))
+    # of option -I: the fastest and the slowest iteration, that of 99 %, and the variation
+    p99 = float(words[6]) if len(words) == _WITH_ITERATIONS and "N/A" not in words[4:] else None
+    return NcclTestFigure(time, algorithm, bus, None if checked is None else int(checked), p99_us=p99)
 
 
 def _agree(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:

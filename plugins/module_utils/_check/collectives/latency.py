@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Latency of small messages: an all_reduce of 8 bytes on each pair of nodes that is proven, rail by rail. Check id:
+``collectives.latency``.
+
+nccl-tests prints the mean of all iterations and, with option -I, the time that 99 % of them keep; it prints no median.
+Pairs are compared with each other. What is fast enough for a job, only the intent can say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import typing
+
+from ..._model.collectives import SMALL_BYTES
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.nccl_tests import NcclTestRow
+
+#: times the median of the pairs, from which on one is named: clocks and interrupts explain less
+_MOST = 1.5
+#: pairs, from which on a median says something
+_SEVERAL = 3
+_REMEDY = (
+    "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), queues with other"
+    " traffic, the number of switches between them, and ib_write_lat between its pods."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Latency:
+    """Times of small messages, of the slowest rail.
+
+    :ivar mean_us: of all iterations
+    :ivar p99_us: that 99 % of them keep; None where the version prints none
+    """
+
+    mean_us: float
+    p99_us: typing.Optional[float] = None
+
+    @property
+    def words(self) -> str:
+        """Spell the times for the reader."""
+        return f"{self.mean_us:.1f} us" + (f", p99 {self.p99_us:.1f} us" if self.p99_us is not None else "")
+
+
+def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]:
+    """Return the times of the rows that count, of the slower place; None where there is none of this size."""
+    figures = [figure for row in rows if row.size_bytes == SMALL_BYTES for figure in row.figures]
+    if not figures:
+        return None
+    slowest = max(figures, key=lambda figure: figure.time_us)
+    return Latency(slowest.time_us, max((figure.p99_us for figure in figures if figure.p99_us), default=None))
+
+
+def judge_latency(
+    found: typing.Mapping[str, typing.Optional[Latency]], most_us: typing.Optional[float]
+) -> typing.Iterator[Finding]:
+    """Return a finding on each pair.
+
+    :param found: by subject; None of a pair whose times are not proven
+    :param most_us: by the intent, of the mean
+    """
+    means = [item.mean_us for item in found.values() if item is not None]
+    usual = statistics.median(means) if len(means) >= _SEVERAL else None
+    expected = [f"{most_us:g} us at most, by the intent"] if most_us is not None else []
+    expected += [f"{_MOST:g} x {usual:.1f} us at most, the median of {len(means)} pairs"] if usual is not None else []
+    how = "; ".join(expected) or f"nothing: {len(means)} pairs are no measure for each other"
+    for subject, item in found.items():
+        if item is None:
+            why = "The small messages gave no figure that is proven: see collectives.bandwidth of the same pair."
+            remedy = "Use nccl-tests with option -I (2.19.6 has it), and run the stage again."
+            yield Finding("collectives.latency", subject, UNKNOWN, "no figure", how, why, remedy)
+        elif most_us is not None and item.mean_us > most_us:
+            why = "Small messages take longer than the intent admits."
+            yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
+        elif usual is not None and item.mean_us > _MOST * usual:
+            why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
+            yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
+        else:
+            yield ok("collectives.latency", subject, item.words, how)

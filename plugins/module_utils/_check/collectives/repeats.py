@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Repeats of a slow group with one thing changed, which tell causes apart that its log and the facts of its nodes leave
+open. Check id: ``collectives.repeat``.
+
+Only changes that the log or the facts make plausible are made, to one group: the smallest that is slow although its
+links are fast. The first repeat changes nothing. If that one moves the figure already, the others would prove nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.collectives import Variables
+from ..._model.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.nccl import NcclChoice, NcclLog, NcclProcess
+from ..._schedule.collectives import CollectiveGroup, Repeat
+from .causes import CHOICES, LIMITS, SIZES, Surroundings, has_few_queue_pairs, has_wrong_traffic_class
+from .floor import spell_gbs
+
+#: repeats with a change, at most; one without comes before them
+MOST_CHANGES = 6
+#: by which a figure has to rise: sound runs of one group differ by less (docs/collectives.md, published runs)
+MOVED = 0.1
+#: other variables of an image that take a choice from NCCL
+_OTHERS = ("NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_PXN_DISABLE", "NCCL_P2P_PXN_LEVEL")
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One thing that a repeat changes.
+
+    :ivar name: in the facts
+    :ivar variables: that it sets; None takes one out
+    :ivar why: what a faster repeat shows
+    :ivar remedy: then
+    """
+
+    name: str
+    variables: Variables = ()
+    why: str = ""
+    remedy: str = ""
+
+    @property
+    def words(self) -> str:
+        """Spell the change for the reader."""
+        found = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
+        return ", ".join(found) or "nothing changed"
+
+    def is_in(self, log: NcclLog) -> bool:
+        """Tell whether the processes of a log have read the variables so: one writes only those that it needs."""
+        read = {name: {process.environment.get(name) for process in log.processes} for name, _value in self.variables}
+        return all(value in read[name] and read[name] <= {value, None} for name, value in self.variables)
+
+
+UNCHANGED = Change("unchanged")
+#: name of the change after which channels go without GPUDirect RDMA
+GPU_DIRECT_OFF = "gpu_direct_off"
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowGroup:
+    """A group whose links are fast and whose figure is not.
+
+    :ivar bus_gbs: of its figure, in GB/s
+    :ivar changes: that are plausible
+    """
+
+    bus_gbs: float
+    changes: tuple[Change, ...]
+
+
+def find_changes(log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surroundings) -> tuple[Change, ...]:
+    """Return the changes that the log of a slow run and the facts make plausible, the likely ones first.
+
+    :param log: with the communicators of the run alone
+    :param choice: what NCCL chose for the size of the figure
+    """
+    keys = {(rank.host, rank.pid) for item in log.communicators for rank in item.ranks}
+    own = [process for process in log.processes if (process.host, process.pid) in keys]
+    found = (
+        *_settings(own, seen),
+        *_gpu_direct(log, own, seen),
+        *_through_others(log),
+        *_of_rdma(own, seen),
+        *_channels(log, choice),
+    )
+    return found[:MOST_CHANGES]
+
+
+def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
+    names = {name for process in processes for name in process.environment} - seen.set_by_run
+    known = [name for name in (*SIZES, *LIMITS, *CHOICES, *_OTHERS) if name in names]
+    if known:
+        why = "The settings of the image slow the collective down; NCCL's own choice is faster."
+        remedy = f"Take {', '.join(known)} out of the image and of the jobs."
+        yield Change("settings", tuple((name, None) for name in known), why, remedy)
+
+
+def _gpu_direct(log: NcclLog, processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
+    routes = [route for item in log.communicators for rank in item.ranks for route in rank.routes]
+    without = [route for route in routes if route.transport == "NET" and not route.gpu_direct]
+    used = any(route.gpu_direct for route in routes)
+    far = any("distance" in reason for process in processes for device in process.devices for reason in device.reasons)
+    if without and far:
+        why = "GPUDirect RDMA over the longer path is faster than through the host's memory."
+        remedy = "Set NCCL_NET_GDR_LEVEL=SYS in jobs, or give each GPU an HCA beside it."
+        yield Change("gpu_direct_far", (("NCCL_NET_GDR_LEVEL", "SYS"),), why, remedy)
+    if used and not without and seen.from_gpu_memory is not True:
+        why = "The path between GPU and HCA is slower than the path through the host's memory: ACS, the IOMMU or PCIe."
+        remedy = "See stages tuning and host: acs, iommu, max_read_request. Measure the rails from the GPUs' memory."
+        yield Change(GPU_DIRECT_OFF, (("NCCL_NET_GDR_LEVEL", "LOC"),), why, remedy)
+
+
+def _through_others(log: NcclLog) -> typing.Iterator[Change]:
+    if any(route.proxy is not None for item in log.communicators for rank in item.ranks for route in rank.routes):
+        why = "The path through the GPU of another rank (PXN) is slower than the HCA that each GPU has."
+        remedy = "Set NCCL_PXN_DISABLE=1 in jobs, and see nvidia-smi topo -m in the pod."
+        yield Change("pxn_off", (("NCCL_PXN_DISABLE", "1"),), why, remedy)
+
+
+def _of_rdma(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
+    if has_few_queue_pairs(processes, seen):
+        why = "One queue pair does not fill the link, or several flows share one link between switches."
+        remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs."
+        yield Change("queue_pairs", (("NCCL_IB_QPS_PER_CONNECTION", "4"),), why, remedy)
+    if seen.roce is not None and has_wrong_traffic_class(processes, seen):
+        value = str(seen.roce.traffic_class)
+        why = "Another traffic class keeps RDMA out of a queue that loses packets."
+        yield Change("traffic_class", (("NCCL_IB_TC", value),), why, f"Set NCCL_IB_TC={value} in jobs.")
+    if seen.roce is not None and seen.several_leaves and seen.adaptive_routing:
+        why = "Without it NCCL asks for no adaptive routing on RoCE, and flows share links between switches."
+        remedy = "Set NCCL_IB_ADAPTIVE_ROUTING=1 in jobs."
+        yield Change("adaptive_routing", (("NCCL_IB_ADAPTIVE_ROUTING", "1"),), why, remedy)
+
+
+def _channels(log: NcclLog, choice: typing.Optional[NcclChoice]) -> typing.Iterator[Change]:
+    there = min((rank.channels for item in log.communicators for rank in item.ranks if rank.channels), default=0)
+    if choice is not None and choice.channels is not None and choice.channels < there:
+        why = "NCCL runs this size over a part of its channels."
+        yield Change("channels", (("NCCL_MIN_NCHANNELS", str(there)),), why, f"Set NCCL_MIN_NCHANNELS={there} in jobs.")
+
+
+class Repeats:
+    """Chooses the group, gives its repeats one after the other, and judges them.
+
+    :ivar told: by group, what a change that moved its figure shows
+    """
+
+    def __init__(self) -> None:
+        self._slow: dict[CollectiveGroup, SlowGroup] = {}
+        self._group: typing.Optional[CollectiveGroup] = None
+        self._waiting: list[Change] = []
+        self._before = 0.0
+        self.told: dict[CollectiveGroup, str] = {}
+
+    def note(self, group: CollectiveGroup, slow: typing.Optional[SlowGroup]) -> None:
+        """Note what a group showed last; None where it is not slow, or its links are not proven."""
+        self._slow.pop(group, None)
+        if slow is not None and slow.changes:
+            self._slow[group] = slow
+
+    def next(self) -> typing.Optional[tuple[Repeat, Change]]:
+        """Return the next repeat, once all groups are noted; None when there are no more."""
+        if self._group is None and self._slow:
+            self._group = min(self._slow, key=lambda group: len(group.nodes))
+            slow = self._slow[self._group]
+            self._before, self._waiting = slow.bus_gbs, [UNCHANGED, *slow.changes]
+        if self._group is None or not self._waiting:
+            return None
+        return Repeat(self._group, self._waiting[0].name), self._waiting[0]
+
+    def take(self, subject: str, bus_gbs: typing.Optional[float], lacks: str = "") -> Finding:
+        """Judge the repeat that was given last.
+
+        :param subject: of its group
+        :param bus_gbs: of its figure, in GB/s; None where none is proven
+        :param lacks: why it proves nothing
+        """
+        change = self._waiting.pop(0)
+        name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"
+        if bus_gbs is None or lacks:
+            why = f"The repeat proves nothing: {lacks or 'it gave no figure that is proven'}."
+            return Finding("collectives.repeat", name, UNKNOWN, "no figure", expected, why, "Run the stage again.")
+        rise = bus_gbs / self._before - 1 if self._before else 0.0
+        measured = f"{spell_gbs(bus_gbs)}, {rise:+.0%}"
+        if change is UNCHANGED:
+            if abs(rise) >= MOVED:
+                self._waiting.clear()
+                why = "The figure of the group moves without a change, so no change of it proves a cause."
+                remedy = "Run the stage on an idle fabric; see links that lose packets, and GPUs that are throttled."
+                return Finding("collectives.repeat", name, UNKNOWN, measured, expected, why, remedy)
+            self._before = max(self._before, bus_gbs)
+        elif rise >= MOVED and self._group is not None:
+            self.told.setdefault(self._group, f"With {change.words} it reaches {measured}: {change.why}")
+            return Finding("collectives.repeat", name, WARN, measured, expected, change.why, change.remedy)
+        return ok("collectives.repeat", name, measured, expected)
