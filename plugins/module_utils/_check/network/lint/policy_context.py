@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 import typing
 
 from ...._model.hca import NodeHcas
@@ -19,7 +18,6 @@ from ...._model.sriov_operator import NodeState, OperatorFacts, Policy, Supporte
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
 OVERLAP, LINK, RDMA = "network.lint_overlap", "network.lint_link", "network.lint_rdma"
 OPERATOR = "network.lint_operator"
-RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 LIST = "supported-nic-ids"
 
 Where = typing.Literal["webhook", "node", "nowhere"]

@@ -8,7 +8,9 @@ import re
 import typing
 
 from ...._model.sriov_operator import Policy, SupportedNic
-from .policy_context import LIST, POLICY, RANGE, ClusterBefore, Objection
+from .policy_context import LIST, POLICY, ClusterBefore, Objection
+
+_RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 
 _RESOURCE = re.compile(r"[a-zA-Z0-9_]+")
 
@@ -127,7 +129,7 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
     """``eth0#0-3``: some of the virtual functions of eth0."""
     if "#" not in written:
         return
-    match = RANGE.fullmatch(written)
+    match = _RANGE.fullmatch(written)
     if match is None:
         text, why = f"failed to parse {written} PF name", "It is neither a name nor a name with a range."
     elif int(match[3]) < int(match[2]):

@@ -14,15 +14,18 @@ plan's to say. Pure.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import Policy, StateInterface
 from ...controllers.sriov_operator import find_wanted_by, selects
-from .policy_context import OVERLAP, RANGE, ClusterBefore, Objection
+from .policy_context import OVERLAP, ClusterBefore, Objection
 from .policy_fields import check_fields
 from .policy_functions import check_functions, check_link, check_rdma
 from .policy_selection import check_selection, select_functions
+
+_RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 
 
 def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
@@ -98,7 +101,7 @@ def _explain_refusal(policy: Policy, other: Policy) -> str:
 
 def _parse_range(written: str) -> tuple[str, int, int]:
     """Name, first and last virtual function; -1 and -1 where none are named, as the webhook reads it."""
-    match = RANGE.fullmatch(written)
+    match = _RANGE.fullmatch(written)
     return (match[1], int(match[2]), int(match[3])) if match else (written.partition("#")[0], -1, -1)
 
 
