@@ -187,6 +187,8 @@ WORDS: dict[str, dict[str, str]] = {
         "_on_one_line(AGENT_SCRIPT)": "a constant",
         "_on_one_line(script)": "one of our own",
         "name": "a constant",
+        "*_LARGE": "constants",
+        "*_SMALL": "constants",
         "*words": "a program of the test that is looked at, numbers and options",
         "agent_path(run)": "a constant and a name of Kubernetes",
         "named": "hosts, each of which is looked at where the list is made",

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import machine_pool
 
 #: that never leave the process
-INSIDE = {"NicMap.broken", "Section.entries", "ErrorReading.ends"}
+INSIDE = {"CollectiveRun.variables", "NicMap.broken", "Section.entries", "ErrorReading.ends"}
 MODULES = [
     importlib.import_module(found.name) for found in pkgutil.walk_packages(_model.__path__, f"{_model.__name__}.")
 ]

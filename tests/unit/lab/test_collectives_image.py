@@ -18,7 +18,8 @@ from lab.guest_agent import Done
 
 def test_the_programs_are_where_the_intent_looks_for_them() -> None:
     assert f"/{image.FOLDER}" == Collectives("image", "1", "1Gi").program_folder
-    assert {f"{name}_perf" for name in typing.get_args(TestName)} == set(image.PROGRAMS)
+    # the stand-in has rings alone
+    assert {f"{name}_perf" for name in typing.get_args(TestName)} == {*image.PROGRAMS, "alltoall_perf"}
     source = image.SOURCE.read_text(encoding="utf-8")
     assert all(f'"{name}"' in source for name in image.PROGRAMS)
 
