@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import UnreadNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import addresses, kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import nic_configuration_operator as nics
@@ -160,7 +160,7 @@ def test_a_state_a_card_and_an_attachment_too_large_to_be_read_fail_by_their_nam
         item["metadata"].update(owner)
     cards = nics.observe(cluster)
     assert cards.errors == () and cards.unread == (UnreadNic("worker-2", f"NicDevice card-2: {CAUSE}"),)
-    (finding,) = unread(cards)
+    (finding,) = report_unread(cards)
     assert (finding.subject, finding.status) == ("worker-2 NicDevice", "warn")
     assert CAUSE in finding.why and finding.remedy
     attachments = list(
