@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map as parse_nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 

@@ -114,5 +114,5 @@ def test_a_whole_node_that_is_late_is_named_and_the_others_go_on(
 ) -> None:
     found, took = whole(ready)
     assert [item.node for item, _found in found if item.error] == late
-    assert all("did not become ready" in item.error or "not show" in item.error for item, _ in found if item.error)
+    assert all("did not become ready" in item.error or "not show" in item.error for item, _found in found if item.error)
     assert seconds - 5 <= took <= seconds + 10

@@ -69,12 +69,12 @@ def run(
     api: NcclApi,
     bandwidth: bool = True,
     refused: typing.Optional[Refusal] = None,
-    fabric: typing.Mapping[str, typing.Any] = FABRIC,
+    fabric: typing.Optional[typing.Mapping[str, typing.Any]] = None,
     **wishes: typing.Any,
 ) -> Found:
     """Run the stage, and judge it by its facts as they are kept."""
     lines: list[str] = []
-    intent = parse_intent([dict(fabric)], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
+    intent = parse_intent([dict(fabric or FABRIC)], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
     rails = {
         "compute": {
             node: {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))}
