@@ -230,7 +230,7 @@ def leave_boot(folder: pathlib.Path, worker: Worker) -> None:
 
 
 def _firmware(folder: pathlib.Path, worker: Worker) -> pathlib.Path:
-    """What the HCAs of a worker store, see lab-firmware."""
+    """Return the folder of what the HCAs of a worker store (see lab-firmware), and make it."""
     path = folder / "firmware" / worker.name
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -516,11 +516,10 @@ class Cluster:
                     limit = max(1, limit // FEWER)
                     continue
                 passed, rest = self._passed(kind, path, query, error)
-                if only is not None and not only(passed.items[0]):
-                    pass
-                elif kind in _PARTIAL:
+                chosen_too = only is None or only(passed.items[0])
+                if chosen_too and kind in _PARTIAL:
                     yield passed
-                else:
+                elif chosen_too:
                     large.append(_place_of(passed.items[0]))
             else:
                 page = _Page(tuple(_items(kind, data, path)), _version_of(data), values, len(body))

@@ -19,7 +19,7 @@ from .._parse.job.stack import account_of, list_accounts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
-from .._parse.kubernetes.foreign import is_mirror_pod
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import name_of
@@ -156,9 +156,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         its own."""
         found: list[Resource] = []
         answer(
-            lambda: found.extend(
-                cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if not is_mirror_pod("Pod", pod)
-            )
+            lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if is_made_pod(pod))
         )
         return tuple(found)
 

@@ -19,7 +19,7 @@ from .._model.errors import RdmaError
 from .._model.intent import DrainOptions
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
-from .._parse.kubernetes.foreign import is_mirror_pod
+from .._parse.kubernetes.foreign import is_made_pod
 
 #: pods that a drain takes from one node. Whoever may make a pod may name its node, and kubelets are tested with 2,500
 MOST_PODS = 10_000
@@ -32,7 +32,7 @@ class NodeFailed(RdmaError):
 def _may_leave(item: Resource) -> bool:
     """Return whether a drain may evict the pod, by its metadata. A kubelet makes any number of mirror pods, of any
     size, and they stay."""
-    return not is_mirror_pod("Pod", item) and core.controller(item)[0] != "DaemonSet"
+    return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
 
 
 class Drain:

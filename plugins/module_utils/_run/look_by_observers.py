@@ -21,7 +21,7 @@ from .._observe.look import __name__ as LOOK
 from .._observe.pod_exec import PARALLEL, Limits, on_many, run
 from .._parse.limits import MIB
 from .._parse.node.date import COMMAND
-from .._parse.pods.look import MOST_BYTES, ObserverReply, seen
+from .._parse.pods.look import MOST_BYTES, ObserverReply, parse_replies
 from .closer_time import Moment, ask_closer
 
 #: what a node is asked with when it is asked for nothing else
@@ -135,7 +135,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
         words = " ".join(answer.stderr.decode(errors="replace").split())[-_WORDS:] or "it said nothing"
         return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
     try:
-        found = seen(answer.stdout, asked.kinds)
+        found = parse_replies(answer.stdout, asked.kinds)
     except ParseError as error:
         return _failed(asked, f"failed: {error}")
     clock = found.get("clock")

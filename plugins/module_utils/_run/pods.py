@@ -27,7 +27,7 @@ from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.foreign import is_made_pod, is_mirror_pod
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
@@ -445,7 +445,7 @@ class Pods:
             found = self._cluster.get("Pod", item.namespace, item.name)
         except ApiError:
             found = {}
-        if not is_mirror_pod("Pod", found):
+        if is_made_pod(found):
             return dataclasses.replace(item, error=error.text, cause="stuck")
         return dataclasses.replace(
             item,
@@ -472,7 +472,7 @@ class Pods:
                 run is None
                 or labels.get(RUN_LABEL) != run
                 or found["metadata"].get("deletionTimestamp")
-                or is_mirror_pod("Pod", found)
+                or not is_made_pod(found)
             ):
                 raise
             return found

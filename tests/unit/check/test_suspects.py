@@ -52,7 +52,8 @@ def trials(fails: Fails, nodes: int = 8, rails: int = 4) -> list[Trial]:
 
 
 def found(fails: Fails, nodes: int = 8, rails: int = 4) -> list[set[tuple[str, str]]]:
-    return [{tuple(element) for element in suspect.elements} for suspect in find_suspects(trials(fails, nodes, rails))]  # type: ignore[misc]
+    found = find_suspects(trials(fails, nodes, rails))
+    return [{tuple(element) for element in suspect.elements} for suspect in found]  # type: ignore[misc]
 
 
 def at(**wanted: typing.Any) -> Fails:

@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_answer, decode_json
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import seen
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import parse_replies
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
 
@@ -197,15 +197,15 @@ def test_the_answer_of_a_look_costs_16_mib_and_a_second_at_most() -> None:
     try:
         for answer in (text, text[: 3 * MIB], '{"hcas": {"value": [' + "{}," * 200_000 + "{}]}}"):
             with contextlib.suppress(ParseError):
-                seen(answer, ["hcas"])
+                parse_replies(answer, ["hcas"])
         assert tracemalloc.get_traced_memory()[1] < 24 * MIB
     finally:
         tracemalloc.stop()
     assert time.process_time() - begin < 5
     with pytest.raises(ParseError, match="at most 4194304 bytes"):
-        seen(text, ["hcas"])
+        parse_replies(text, ["hcas"])
     with pytest.raises(ParseError, match="at most 64 levels"):
-        seen('{"hcas": {"value": ' + "[" * 600 + "]" * 600 + "}}", ["hcas"])
+        parse_replies('{"hcas": {"value": ' + "[" * 600 + "]" * 600 + "}}", ["hcas"])
 
 
 class Body:

@@ -25,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers impo
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on, seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import lacking, sweep
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 LARGE: list[dict[str, typing.Any]] = [{}] * 30_000
 CAUSE = "larger than 33554432 bytes or 20000 values, and not read"
@@ -34,20 +35,6 @@ Item = dict[str, typing.Any]
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 20_000)
-
-
-class Answer:
-    status = 200
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-
-    def stream(self, amt: typing.Optional[int], decode_content: bool = True) -> typing.Iterator[bytes]:
-        step = amt or 1000
-        return (self.body[begin : begin + step] for begin in range(0, len(self.body), step))
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class Server:
@@ -64,23 +51,23 @@ class Server:
         self.written: list[str] = []
         self.feed: typing.Optional[WatchFeed] = None
 
-    def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> Answer:
+    def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
         if method != "get":
             self.written.append(f"{method} {path}")
-            return Answer(b"{}")
+            return StreamedAnswer(b"{}")
         query = dict(options["query_params"])
         if "watch" in query:
             self.watched.append(query["resourceVersion"])
             if not self.events and self.feed is not None:
                 self.feed.stop()
-            return Answer(self.events.pop(0) if self.events else b"")
+            return StreamedAnswer(self.events.pop(0) if self.events else b"")
         items = list(self.objects.get(path.rpartition("/")[2].replace("-", "_"), ()))
         begin = int(query.get("continue", 0))
         end = min(begin + int(query["limit"]), len(items))
         if "Accept" in options["header_params"]:
             items = [{"kind": "PartialObjectMetadata", "metadata": item["metadata"]} for item in items]
         more = {"resourceVersion": str(7 + len(self.watched)), "continue": str(end) if end < len(items) else ""}
-        return Answer(json.dumps({"metadata": more, "items": items[begin:end]}).encode())
+        return StreamedAnswer(json.dumps({"metadata": more, "items": items[begin:end]}).encode())
 
 
 def node(number: int, images: typing.Sequence[Item] = ()) -> Item:

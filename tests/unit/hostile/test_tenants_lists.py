@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, count_values_outside_strings
 from ansible_collections.linerate.rdma.plugins.module_utils._run import drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain, NodeFailed
+from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 #: variables of a Deployment
 LARGE, SMALL = 2_000, 2
@@ -26,19 +27,6 @@ LARGE, SMALL = 2_000, 2
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fiftieth of the values, so that the tests take a fiftieth of the time."""
     monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 20_000)
-
-
-class Answer:
-    status = 200
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-
-    def stream(self, amt: int, decode_content: bool = True) -> typing.Iterator[bytes]:
-        return (self.body[begin : begin + amt] for begin in range(0, len(self.body), amt))
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class Server:
@@ -60,7 +48,7 @@ class Server:
         spec = b',"spec":{"template":{"spec":{"containers":[{"name":"c","env":[' + env + b"]}]}}}" if whole else b""
         return b'{"metadata":{"name":"d%d","namespace":"tenant"}' % place + spec + b"}"
 
-    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
         query = dict(options["query_params"])
         whole = "Accept" not in options["header_params"]
         self.metadata += not whole
@@ -69,7 +57,7 @@ class Server:
         end = min(begin + limit, len(self.entries))
         told = b",".join(self._text(place, self.entries[place], whole) for place in range(begin, end))
         rest = json.dumps(str(end) if end < len(self.entries) else "").encode()
-        return Answer(b'{"metadata":{"resourceVersion":"7","continue":' + rest + b'},"items":[' + told + b"]}")
+        return StreamedAnswer(b'{"metadata":{"resourceVersion":"7","continue":' + rest + b'},"items":[' + told + b"]}")
 
 
 def test_many_deployments_as_large_as_etcd_takes_them_are_never_held_together() -> None:
@@ -133,11 +121,11 @@ class Namespace(Server):
             finalizers,
         )
 
-    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
         if _path == "/apis":
-            return Answer(b'{"groups":[]}')
+            return StreamedAnswer(b'{"groups":[]}')
         if _path == "/api/v1":
-            return Answer(
+            return StreamedAnswer(
                 b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}'
             )
         assert _path == "/api/v1/namespaces/tenant/configmaps"
@@ -181,8 +169,8 @@ class Whole:
     def __init__(self, body: bytes) -> None:
         self.body = body
 
-    def request(self, *_arguments: typing.Any, **_options: typing.Any) -> Answer:
-        return Answer(self.body)
+    def request(self, *_arguments: typing.Any, **_options: typing.Any) -> StreamedAnswer:
+        return StreamedAnswer(self.body)
 
 
 def test_a_fleet_is_asked_for_as_seldom_as_before() -> None:
@@ -279,10 +267,10 @@ class Node(Server):
         )
         return json.dumps({"metadata": {**metadata, "ownerReferences": owners}, **spec}).encode()
 
-    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
+    def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
         if _method == "post":
             self.evicted.append(int(body["metadata"]["name"][1:]))
-            return Answer(b"{}")
+            return StreamedAnswer(b"{}")
         assert _path == "/api/v1/pods" and ("fieldSelector", "spec.nodeName=worker-1") in options["query_params"]
         # a server may tell fewer than it is asked for
         query = [

@@ -394,8 +394,8 @@ TEXT: dict[str, Text] = {
         (parser("pods.libibverbs.Warnings")(None, ()),),
     ),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
-    "pods.look.seen": Text(
-        lambda text: parser("pods.look.seen")(text, ["hcas"]),
+    "pods.look.parse_replies": Text(
+        lambda text: parser("pods.look.parse_replies")(text, ["hcas"]),
         ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}'],
     ),
     "pods.host.parse_host": Text(

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import look as node_side
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import ObserverReply, seen
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import ObserverReply, parse_replies
 from ansible_collections.linerate.rdma.plugins.module_utils._run import closer_time
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
@@ -125,5 +125,5 @@ def test_without_an_observer_nobody_is_asked(asked: ObserveRequest) -> None:
 )
 def test_an_answer_is_a_value_or_an_error(item: typing.Any) -> None:
     with pytest.raises(ParseError):
-        seen(json.dumps({"hcas": item}), ["hcas"])
-    assert seen('{"hcas": {"value": {}}, "more": 1}', ["hcas"]) == {"hcas": ObserverReply({}, None)}
+        parse_replies(json.dumps({"hcas": item}), ["hcas"])
+    assert parse_replies('{"hcas": {"value": {}}, "more": 1}', ["hcas"]) == {"hcas": ObserverReply({}, None)}

@@ -105,24 +105,24 @@ class Counted:
             (it.source, it.source_port): number for number, it in enumerate(ways.directions[: ways.real])
         }
 
-    def of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
+    def collect_of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
         """Describe the counters of the ports on the path of the slowest test of these directions."""
         if not self._pairs:
             return CounterEvidence()
         for test, pair in self._pairs.items():
             if numbers and numbers <= set(self._ways.way(*test) or ()):
-                return self._told(test, pair)
+                return self._explain(test, pair)
         return CounterEvidence(
             "The counters of its ports were not read before and after: this is done for the slowest answers alone."
         )
 
     def of_test(self, test: Test) -> CounterEvidence:
         """Describe the counters of the ports on the path of a test."""
-        return self._told(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
+        return self._explain(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
 
     # what one pair shows
 
-    def _told(self, test: Test, pair: CountedPair) -> CounterEvidence:
+    def _explain(self, test: Test, pair: CountedPair) -> CounterEvidence:
         slower = self._slower(test, pair)
         if not pair.ports:
             by_hand = (
@@ -357,8 +357,8 @@ class Counted:
             spread = [(pair, carried) for _test, pair, carried in out if carried.spread]
             if spread:
                 why = (
-                    f"{said}, and what one test sent left its leaf over several uplinks: {self._seen(spread)}. So links"
-                    " that are named may not be those in use."
+                    f"{said}, and what one test sent left its leaf over several uplinks: {self._list_shares(spread)}."
+                    " So links that are named may not be those in use."
                 )
                 remedy = (
                     f"See {_CONFIGURATION}. If it routes adaptively, say routing: adaptive. Then run the stage again."
@@ -379,8 +379,8 @@ class Counted:
             ]
             if others:
                 why = (
-                    f"{said}, and data took other uplinks than the tables have that were read: {self._seen(others)}."
-                    " The switches were given others since."
+                    f"{said}, and data took other uplinks than the tables have that were read:"
+                    f" {self._list_shares(others)}. The switches were given others since."
                 )
                 remedy = (
                     "Run the stages fabric and bandwidth again, in one run; if it stays, compare with ibtracert"
@@ -398,7 +398,7 @@ class Counted:
         if self._fabric.routing == "adaptive" and len(alone) > 1 and len(alone) == len(out):
             why = (
                 f"{said}, and what each test sent left its leaf over one uplink alone, as with static routing:"
-                f" {self._seen(item[1:] for item in alone)}."
+                f" {self._list_shares(item[1:] for item in alone)}."
             )
             remedy = (
                 f"See {_CONFIGURATION}. If it does not route adaptively, say routing: static. No action if its switches"
@@ -443,7 +443,7 @@ class Counted:
         )
         return [Finding("bandwidth.routing", f"{self._fabric.name} LMC", WARN, measured, expected, why, remedy)]
 
-    def _seen(self, found: typing.Iterable[tuple[CountedPair, UplinkShare]]) -> str:
+    def _list_shares(self, found: typing.Iterable[tuple[CountedPair, UplinkShare]]) -> str:
         return listed(
             [f"{pair.client} -> {pair.server} by {carried.text(self._leaf_port)}" for pair, carried in found], "; "
         )

@@ -18,6 +18,7 @@ from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
 from .port_counters import Counted, CounterEvidence
+from .suspects import report_unmeasured
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
@@ -78,18 +79,7 @@ def check_slow_links(
     :param counted: what the counters of ports say where the figures alone name no link
     """
     if not evidence.measured:
-        why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
-        return [
-            Finding(
-                "bandwidth.suspect",
-                fabric.name,
-                UNKNOWN,
-                "no measurement",
-                _EXPECTED,
-                why,
-                "See bandwidth.measured for each pair.",
-            )
-        ]
+        return [report_unmeasured(fabric, "link", _EXPECTED)]
     known = _Known(fabric, ways, evidence, where, rates, counted)
     flows = ethernet.report_between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
@@ -222,7 +212,7 @@ class _Known:
 
     def _by_counters(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
         """Describe the counters of the ports on the path."""
-        return self._counted.of(numbers) if self._counted else CounterEvidence()
+        return self._counted.collect_of(numbers) if self._counted else CounterEvidence()
 
     def _ends(self, number: int) -> tuple[str, str]:
         direction = self._ways.directions[number]

@@ -40,18 +40,7 @@ def check_suspects(
         if verdict is not None and pair.client_end in ends and pair.server_end in ends
     ]
     if not trials:
-        why = "No measurement of this fabric is one, so nothing speaks for any end or against it."
-        return [
-            Finding(
-                "bandwidth.suspect",
-                fabric.name,
-                UNKNOWN,
-                "no measurement",
-                expected,
-                why,
-                "See bandwidth.measured for each pair.",
-            )
-        ]
+        return [report_unmeasured(fabric, "end", expected)]
     if all(one.passed for one in trials):
         return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
     findings = []
@@ -87,6 +76,16 @@ def check_suspects(
             )
         )
     return findings
+
+
+def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
+    """Report that no measurement of a fabric counts.
+
+    :param suspect: what the measurements would speak for or against: an end, or a link
+    """
+    why = f"No measurement of this fabric is one, so nothing speaks for any {suspect} or against it."
+    remedy = "See bandwidth.measured for each pair."
+    return Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", expected, why, remedy)
 
 
 def _list_names(elements: typing.Sequence[Element]) -> list[str]:

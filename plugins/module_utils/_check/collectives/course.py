@@ -161,17 +161,12 @@ class Course:
         }
         self._climb.take(passes)
         for test, item in verdicts.items():
-            if isinstance(test, CollectiveGroup):
-                slow_group = item.figure is not None and SlowGroup(item.figure.bus_gbs, item.changes)
-                self._repeats.note(test, slow_group or None)
-            if (
-                isinstance(test, CollectiveGroup)
-                and test.kind == "two nodes"
-                and passes[test]
-                and self._measures_latency
-            ):
+            if not isinstance(test, CollectiveGroup):
+                continue
+            self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
+            if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
-            if isinstance(test, CollectiveGroup) and item.figure is not None:
+            if item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )

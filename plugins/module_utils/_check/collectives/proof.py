@@ -343,7 +343,8 @@ def _judge_ends(communicator: NcclCommunicator, log: NcclLog, wanted: RequiredPr
     for rank in communicator.ranks if communicator.size != 1 else ():
         process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
         routes = [route for route in rank.routes if route.connection]
-        status, why, remedy = _ends(routes, rank, process, wanted)
+        verdicts = [_route(route, rank, process, wanted) for route in routes]
+        status, why, remedy = _find(verdicts, FAIL) or _find(verdicts, UNKNOWN) or _PROVEN
         away = (communicator.size or len(communicator.ranks)) - on_host[rank.host]
         if status == PASS:
             for words, found, least in (
@@ -364,13 +365,6 @@ def _lines(routes: typing.Sequence[NcclRoute], direction: str, over: bool) -> in
     return sum(route.lines for route in routes if route.direction == direction and (route.transport == "NET") is over)
 
 
-def _ends(routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
-    """What failed goes before what is not known."""
-    verdicts = [_route(route, rank, process, wanted) for route in routes]
-    order = (FAIL, UNKNOWN)
-    return min((item for item in verdicts if item[0] in order), key=lambda item: order.index(item[0]), default=_PROVEN)
-
-
 #: status, cause and remedy
 _Verdict = tuple[Status, str, str]
 _PROVEN: _Verdict = (PASS, "", "")
@@ -381,17 +375,19 @@ def _channel(
 ) -> _Verdict:
     """Judge the channels: a failure goes before an unknown value."""
     verdicts = [_route(route, rank, process, wanted) for route in routes]
-    for verdict in verdicts:
-        if verdict[0] == FAIL:
-            return verdict
+    failed = _find(verdicts, FAIL)
+    if failed:
+        return failed
     if channel in rank.unseen or not routes:
         return UNKNOWN, "no outgoing connection of it is in the log", _WHOLE
     if channel in rank.unanswered:
         return UNKNOWN, "only the other end of it is in the log", _WHOLE
-    for verdict in verdicts:
-        if verdict[0] != PASS:
-            return verdict
-    return _PROVEN
+    return _find(verdicts, UNKNOWN) or _PROVEN
+
+
+def _find(verdicts: typing.Sequence[_Verdict], status: Status) -> typing.Optional[_Verdict]:
+    """Find the first verdict of a status."""
+    return next((verdict for verdict in verdicts if verdict[0] == status), None)
 
 
 def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:

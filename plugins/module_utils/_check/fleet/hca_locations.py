@@ -109,7 +109,7 @@ def find_topology_or_first_view(
 def find_topology_with_source(
     membership: Membership, topologies: Topologies
 ) -> tuple[str, typing.Optional[SeenTopology], str]:
-    """As :func:`find_topology_or_first_view`, with the node that shows it."""
+    """Find the topology as :func:`find_topology_or_first_view` does, with the node that shows it."""
     words = []
     without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
     for name, members in membership.members.items():

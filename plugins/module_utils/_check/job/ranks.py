@@ -17,7 +17,7 @@ WHOLE = "Give the whole log, from the first line on, of every pod; one file a po
 
 
 def describe_route(route: NcclRoute) -> str:
-    """As NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
+    """Spell a route as NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
     return f"{route.transport}/{route.via}" + ("/GDRDMA" if route.gpu_direct else "")
 
 

@@ -208,7 +208,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
 
 
 def unread_of(nics: NicDevices) -> dict[str, list[str]]:
-    """Why NicDevices of a node could not be read, by its name."""
+    """Return why NicDevices of a node could not be read, by its name."""
     found: dict[str, list[str]] = {}
     for item in nics.unread:
         found.setdefault(item.node, []).append(item.why)

@@ -193,7 +193,7 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
 
 
 def is_made_pod(item: Resource) -> bool:
-    """Whether a Pod is one that a client of the API server made, and no mirror pod. Its metadata tells.
+    """Tell whether a Pod is one that a client of the API server made, and no mirror pod. Its metadata tells.
 
     :raises ResourceError: no object
     """

@@ -45,7 +45,7 @@ def title_of(resource: typing.Any) -> str:
 
 
 def why_not_read(resource: typing.Any) -> str:
-    """Why the metadata of an object was read alone; empty where all of it was."""
+    """Return why the metadata of an object was read alone; empty where all of it was."""
     return str(resource.get(NOT_READ) or "") if isinstance(resource, dict) else ""
 
 

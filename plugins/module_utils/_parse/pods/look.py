@@ -22,8 +22,8 @@ class ObserverReply(typing.NamedTuple):
     error: typing.Optional[str]
 
 
-def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, ObserverReply]:
-    """Return, by kind, what there is of it.
+def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, ObserverReply]:
+    """Parse the reply of an observer, by kind.
 
     :raises ParseError: no such answer
     """

@@ -105,24 +105,11 @@ def _check_supported(
             f"{policy.device} is the id of virtual functions; a policy selects physical ones, and makes the virtual"
             " ones."
         )
-        yield Objection(
-            POLICY,
-            "webhook",
-            text,
-            expected,
-            why,
-            f"Set select.device to that of the physical function: {' or '.join(parents)}.",
-        )
+        remedy = f"Set select.device to that of the physical function: {' or '.join(parents)}."
     else:
         why = "The operator works only on NICs of its list, and its config daemon reports no others."
-        yield Objection(
-            POLICY,
-            "webhook",
-            text,
-            expected,
-            why,
-            "Correct vendor and device, or add the NIC to supportedExtraNICs of the chart.",
-        )
+        remedy = "Correct vendor and device, or add the NIC to supportedExtraNICs of the chart."
+    yield Objection(POLICY, "webhook", text, expected, why, remedy)
 
 
 def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
