@@ -189,7 +189,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plans_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plan_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep, unstarted
 
@@ -242,7 +242,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["pod_seconds"],
     )
     if module.check_mode:
-        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan, _seen(module))))
+        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plan_rounds(plan, _seen(module))))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
