@@ -98,8 +98,7 @@ class Pods:
         self.clock.now += self.away
 
 
-#: client and server
-ENDS = tuple(
+CLIENT, SERVER = (
     RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}")
     for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)
 )
@@ -111,7 +110,7 @@ def measurement_of(client: Client, away: float) -> PairMeasurement:
 
 
 def measure(client: Client, away: float = 0.0) -> PairResult:
-    return measurement_of(client, away).measure(FABRIC, Task.between((0, "a"), (0, "b")), *ENDS, 0)
+    return measurement_of(client, away).measure(FABRIC, Task.between((0, "a"), (0, "b")), CLIENT, SERVER, 0)
 
 
 def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
@@ -120,7 +119,7 @@ def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
     pair = PairResult(
         FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000
     )
-    return measurement_of(client, away).measure_wider(FABRIC, pair, *ENDS, amount)
+    return measurement_of(client, away).measure_wider(FABRIC, pair, CLIENT, SERVER, amount)
 
 
 @pytest.mark.parametrize(
