@@ -33,7 +33,8 @@ from .._schedule.measurements import (
 )
 from .._schedule.wider import Amount, widened
 from .client_server import Judge, find_failure, line_of, run_pair
-from .pods import Pods, Say
+from .measuring_plan import Say
+from .pods import Pods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3

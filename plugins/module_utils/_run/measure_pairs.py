@@ -66,7 +66,8 @@ from .._schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count,
 from .._schedule.suspect_rounds import Narrowing
 from .layers import LayerTests
 from .measure_pair import PairMeasurement, fail_pair
-from .pods import Plan, Pods, Say, workers
+from .measuring_plan import Plan, Say, workers
+from .pods import Pods
 from .port_counters import NO_COUNTERS, Counters
 
 #: by rail and node
