@@ -147,6 +147,9 @@ PAGE, FEWER = 500, 4
 MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
 #: values of a list that is held as a whole, and bytes: 5,000 nodes have 6,000,000 and 150 MB
 MOST_HELD, MOST_HELD_BYTES = 8_000_000, 256 * MIB
+#: values of an object, or bytes, with more than which it is left where a list of a kind in _PARTIAL becomes larger than
+#: that: a node has 1,200 and 30 kB. Values of its metadata that are kept then
+LARGE_VALUES, LARGE_BYTES, MOST_METADATA = 10_000, MIB // 4, 2_000
 #: answers of one list. 5,000 nodes have 1,100 of their pods; etcd has room for 16,000 objects that fill an answer alone
 MOST_PAGES = 20_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
@@ -432,6 +435,7 @@ class Cluster:
         :param only: takes an object by its metadata. The others are not held, and may be of any number and size
 
         An object that is larger than a page may be comes as its metadata and ``NOT_READ``, if its kind is in _PARTIAL.
+        So do the largest objects of such a kind where all of them together are more than may be held.
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
@@ -445,13 +449,15 @@ class Cluster:
         version, held, size = "", 0, 0
         for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
             version, held, size = version or page.version, held + page.values, size + page.size
+            found += page.items
+            if kind in _PARTIAL and (held > MOST_HELD or size > MOST_HELD_BYTES):
+                found, held, size = _without_largest(found)
             if held > MOST_HELD or size > MOST_HELD_BYTES:
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
                 limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
                 raise ApiError(
                     200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK
                 )
-            found += page.items
             if most and (len(found) >= most or held > MOST_PAGE_VALUES):
                 break
         return Listing(tuple(found[: most or None]), version)
@@ -944,6 +950,32 @@ def _decoded(body: bytes, status: int, where: str, most_values: int = 0) -> Reso
 
 def _too_large() -> str:
     return f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read"
+
+
+def _without_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
+    """Return the objects of a list, of which the largest have their metadata alone, with the values and bytes of all.
+
+    Those alone are cut that no honest fleet has: a list of many small objects stays too large.
+    """
+    why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and not read"
+    kept: list[Resource] = []
+    values = size = 0
+    for item in items:
+        text = json.dumps(item)
+        if count_values(text) > LARGE_VALUES or len(text) > LARGE_BYTES:
+            metadata = item.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            parts = {
+                key: metadata[key]
+                for key in ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
+                if key in metadata and count_values(json.dumps(metadata[key])) <= MOST_METADATA
+            }
+            kept.append({"kind": item.get("kind"), "metadata": parts, NOT_READ: why})
+            text = json.dumps(kept[-1])
+        else:
+            kept.append(item)
+        values, size = values + count_values(text), size + len(text)
+    return kept, values, size
 
 
 def _place_of(item: Resource) -> str:

@@ -97,6 +97,30 @@ def test_a_node_too_large_to_be_read_is_not_ready_by_its_name_and_the_others_are
     assert why == f"the node offers no nvidia.com/ib; it is not ready: its object is {CAUSE}"
 
 
+def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_others_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nine kubelets, each with an object that is just small enough, end no list."""
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 80_000)
+    monkeypatch.setattr(kubernetes, "LARGE_VALUES", 1_000)
+    large = [node(number, [] if number == 13 else LARGE[:8_000]) for number in range(10, 19)]
+    large[3]["metadata"]["labels"] = {f"l{number}": "x" for number in range(15_000)}
+    found = {
+        item.name: item for item in map(core.node, Cluster(Server(nodes=[*FLEET, *large, node(30)])).list("Node").items)
+    }
+    assert len(found) == 13
+    assert {name for name, item in found.items() if item.ready} >= {"worker-1", "worker-3", "worker-30"}
+    left = [item for item in found.values() if "in a list that is too large, and not read" in (item.not_ready or "")]
+    assert len(left) > 4 and {item.name for item in left} <= {f"worker-{number}" for number in range(10, 19)}
+    assert all(item.labels == ({} if item.name == "worker-13" else {"rdma": "yes"}) for item in left)
+
+
+def test_a_list_of_many_small_nodes_is_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 1_000)
+    with pytest.raises(ApiError, match="all objects have more than 1000 values"):
+        Cluster(Server(nodes=[node(number) for number in range(200)])).list("Node")
+
+
 def test_what_was_not_read_of_a_node_is_never_taken_for_empty() -> None:
     (item,) = (item for item in Cluster(Server(nodes=FLEET)).pages("Node") if item["metadata"]["name"] == "worker-2")
     assert core.system_uuid(item) == ""
