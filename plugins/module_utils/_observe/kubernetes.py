@@ -166,6 +166,8 @@ MOST_VALUES = 16 * MIB // 72
 #: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API
 #: server tells of itself
 MOST_LIST = 768 * MIB
+#: answers after which a list of so many objects at most ends, however few of them were chosen: 100,000 Events
+MOST_PASSED = 200
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead
@@ -431,7 +433,8 @@ class Cluster:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
-        :param most: objects that are asked for; fewer come where they are larger than a page may be. 0 for all
+        :param most: objects that are asked for; fewer come where they are larger than a page may be, or where ``only``
+            takes none in MOST_PASSED answers. 0 for all
         :param only: takes an object by its metadata. The others are not held, and may be of any number and size
 
         An object that is larger than a page may be comes as its metadata and ``NOT_READ``, if its kind is in _PARTIAL.
@@ -447,7 +450,8 @@ class Cluster:
             return Listing(tuple(_items(kind, data, path)), _version_of(data))
         found: list[Resource] = []
         version, held, size = "", 0, 0
-        for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
+        pages = self._pages(kind, namespace, chosen, most=min(most, PAGE) or PAGE, only=only)
+        for number, page in enumerate(pages, 1):
             version, held, size = version or page.version, held + page.values, size + page.size
             found += page.items
             if kind in _PARTIAL and (held > MOST_HELD or size > MOST_HELD_BYTES):
@@ -458,7 +462,7 @@ class Cluster:
                 raise ApiError(
                     200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK
                 )
-            if most and (len(found) >= most or held > MOST_PAGE_VALUES):
+            if most and (len(found) >= most or held > MOST_PAGE_VALUES or number >= MOST_PASSED):
                 break
         return Listing(tuple(found[: most or None]), version)
 
