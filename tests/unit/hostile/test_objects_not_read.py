@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import addresses, kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import nic_configuration_operator as nics
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe as observe_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
     core,
     inventory,
@@ -254,3 +255,17 @@ def test_a_pod_of_any_size_keeps_no_finalizer() -> None:
     large = {"metadata": {"name": "p", "uid": "u1", **held}, "status": {"large": LARGE}}
     server = Server(pods=[mirror(1, **held), large])
     assert take_off(Cluster(server), "linerate-measure", "a=b", is_bare) == ("u1",)
+
+
+class OperatorServer(Server):
+    """A server that has no object which is asked for by its name."""
+
+    def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
+        if "limit" not in dict(options["query_params"]):
+            raise kubernetes.ApiException(status=404, reason="NotFound")
+        return super().request(method, path, body, **options)
+
+
+def test_mirror_pods_of_any_size_are_no_error_of_the_operator() -> None:
+    facts = observe_operator(Cluster(OperatorServer(pods=[mirror(1), mirror(2)])), "openshift-sriov-network-operator")
+    assert facts.errors == ()
