@@ -183,6 +183,30 @@ log:
       returned: success
       type: bool
       sample: false
+    left_out:
+      description: Files and hosts that name more processes and ranks than any pod can have, or than have room in the
+        result. The others are not affected.
+      returned: success
+      type: list
+      elements: dict
+      sample: []
+      contains:
+        source:
+          description: Name of the file, or of the host where all ranks are in one file.
+          returned: success
+          type: str
+          sample: worker-3.log
+        hosts:
+          description: Hosts of which the file has lines, 20 at most.
+          returned: success
+          type: list
+          elements: str
+          sample: [worker-3]
+        why:
+          description: The reason.
+          returned: success
+          type: str
+          sample: it names more than 64 MiB of processes, ranks and their connections
     untold:
       description: Number of warnings of no known kind that are not in C(problems), because there are too many.
       returned: success
@@ -311,10 +335,12 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import FACT_SPEC, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import MOST_BYTES
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import has_several_logs, read_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 
 
@@ -330,8 +356,10 @@ def main() -> None:
     def work() -> dict[str, typing.Any]:
         reader = nccl_tests.NcclTestsReader()
         files = [("text", io.StringIO(text, newline="\n"))] if paths is None else read_files(paths)
-        log = nccl_log.parse_files((name, reader.watch(lines)) for name, lines in files)
-        return {"log": to_data(log), "tests": to_data(judge_tests(log, reader.runs()))}
+        sources: typing.Literal["files", "hosts"] = "files" if paths and has_several_logs(paths) else "hosts"
+        parsed = nccl_log.parse_files(((name, reader.watch(lines)) for name, lines in files), sources)
+        log, data = leave_out_large(parsed, MOST_BYTES // 4 * 3)
+        return {"log": data, "tests": to_data(judge_tests(log, reader.runs()))}
 
     run_with_fact(module, work, "nccl_log")
 

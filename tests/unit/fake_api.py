@@ -202,11 +202,19 @@ class FakeApi:
 class Paged:
     """The pages of a played cluster that lists: all objects are one of them."""
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
+    def pages(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        *,
+        only: typing.Optional[typing.Callable[[Resource], bool]] = None,
+    ) -> typing.Iterator[Resource]:
         listed = typing.cast(Cluster, self).list(
             kind, namespace, *([selector] if selector or fields else []), *([fields] if fields else [])
         )
-        return iter(listed.items)
+        return filter(only, iter(listed.items)) if only is not None else iter(listed.items)
 
 
 class LeaseHolder:

@@ -52,6 +52,7 @@ WHAT = {
         "guids",
         "hcas",
         "node",
+        "nodes",
         "numa",
         "pcie",
         "port",

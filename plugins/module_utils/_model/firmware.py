@@ -203,6 +203,7 @@ class NicDevice:
     :ivar namespace: of the operator
     :ivar type: PCI device id, four hex digits
     :ivar ports: PCI addresses of its functions
+    :ivar serial: number of the card; empty where it has none
     :ivar firmware: version that is stored on it
     :ivar dpu: a BlueField in DPU mode
     :ivar configured: a NicConfigurationTemplate decides on its settings
@@ -223,6 +224,7 @@ class NicDevice:
     message: str = ""
     namespace: Label = ""
     type: Word = ""
+    serial: Word = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -344,6 +344,7 @@ class ClusterIntent:
     """The settings that all fabrics share.
 
     :ivar node_selector: label of the nodes that take part
+    :ivar nodes_expected: number of nodes that the inventory must have; None takes those that it has
     :ivar operator_namespace: of the SR-IOV network operator; None is where it is seen
     :ivar resource_prefix: of the device plugin's resources
     :ivar wait_seconds: limit of the wait for the network
@@ -368,6 +369,7 @@ class ClusterIntent:
     node_selector: dict[str, str] = dataclasses.field(
         default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"}
     )
+    nodes_expected: typing.Optional[int] = None
     operator_namespace: typing.Optional[str] = None
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800

@@ -200,6 +200,20 @@ class NcclProblem:
 
 
 @dataclasses.dataclass(frozen=True)
+class NcclLeftOut:
+    """A source of lines of which nothing counts: a file, or a host where all ranks are in one file.
+
+    :ivar source: name of the file or the host
+    :ivar hosts: of which the file has lines, 20 at most
+    :ivar why: the reason
+    """
+
+    source: str
+    hosts: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class NcclLog:
     """A whole log.
 
@@ -209,6 +223,7 @@ class NcclLog:
     :ivar torn: lines in which two messages are mixed, so that both are lost
     :ivar cut: the last line has no end
     :ivar untold: warnings of no known kind that are not among the problems, since there are too many
+    :ivar left_out: files or hosts whose lines are too many to be kept; the others are judged
     """
 
     versions: tuple[str, ...] = ()
@@ -220,6 +235,7 @@ class NcclLog:
     torn: int = 0
     cut: bool = False
     untold: int = 0
+    left_out: tuple[NcclLeftOut, ...] = ()
 
     @property
     def library(self) -> str:

@@ -61,11 +61,11 @@ def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
 
 def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     metadata = daemon["metadata"]
-    owned = [
-        pod
-        for pod in cluster.pages("Pod", metadata["namespace"])
-        if any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
-    ]
+
+    def is_owned(pod: Resource) -> bool:
+        return any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
+
+    owned = cluster.pages("Pod", metadata["namespace"], only=is_owned)
     stands = {str(pod.get("spec", {}).get("nodeName", "")): state_of_pod(pod) for pod in owned}
     ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
     config, unread = _config(cluster, daemon)

@@ -147,6 +147,9 @@ PAGE, FEWER = 500, 4
 MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
 #: values of a list that is held as a whole, and bytes: 5,000 nodes have 6,000,000 and 150 MB
 MOST_HELD, MOST_HELD_BYTES = 8_000_000, 256 * MIB
+#: values of an object, or bytes, with more than which it is left where a list of a kind in _PARTIAL becomes larger than
+#: that: a node has 1,200 and 30 kB. Values of its metadata that are kept then
+LARGE_VALUES, LARGE_BYTES, MOST_METADATA = 10_000, MIB // 4, 2_000
 #: answers of one list. 5,000 nodes have 1,100 of their pods; etcd has room for 16,000 objects that fill an answer alone
 MOST_PAGES = 20_000
 #: lines of a log that are asked for, and bytes that are taken of it: the kubelet of the node sends it
@@ -163,6 +166,8 @@ MOST_VALUES = 16 * MIB // 72
 #: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API
 #: server tells of itself
 MOST_LIST = 768 * MIB
+#: answers after which a list of so many objects at most ends, however few of them were chosen: 100,000 Events
+MOST_PASSED = 200
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead
@@ -428,10 +433,12 @@ class Cluster:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
-        :param most: objects that are asked for; fewer come where they are larger than a page may be. 0 for all
+        :param most: objects that are asked for; fewer come where they are larger than a page may be, or where ``only``
+            takes none in MOST_PASSED answers. 0 for all
         :param only: takes an object by its metadata. The others are not held, and may be of any number and size
 
         An object that is larger than a page may be comes as its metadata and ``NOT_READ``, if its kind is in _PARTIAL.
+        So do the largest objects of such a kind where all of them together are more than may be held.
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
@@ -443,16 +450,19 @@ class Cluster:
             return Listing(tuple(_items(kind, data, path)), _version_of(data))
         found: list[Resource] = []
         version, held, size = "", 0, 0
-        for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
+        pages = self._pages(kind, namespace, chosen, most=min(most, PAGE) or PAGE, only=only)
+        for number, page in enumerate(pages, 1):
             version, held, size = version or page.version, held + page.values, size + page.size
+            found += page.items
+            if kind in _PARTIAL and (held > MOST_HELD or size > MOST_HELD_BYTES):
+                found, held, size = _without_largest(found)
             if held > MOST_HELD or size > MOST_HELD_BYTES:
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
                 limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
                 raise ApiError(
                     200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK
                 )
-            found += page.items
-            if most and (len(found) >= most or held > MOST_PAGE_VALUES):
+            if most and (len(found) >= most or held > MOST_PAGE_VALUES or number >= MOST_PASSED):
                 break
         return Listing(tuple(found[: most or None]), version)
 
@@ -944,6 +954,32 @@ def _decoded(body: bytes, status: int, where: str, most_values: int = 0) -> Reso
 
 def _too_large() -> str:
     return f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read"
+
+
+def _without_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
+    """Return the objects of a list, of which the largest have their metadata alone, with the values and bytes of all.
+
+    Those alone are cut that no honest fleet has: a list of many small objects stays too large.
+    """
+    why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and not read"
+    kept: list[Resource] = []
+    values = size = 0
+    for item in items:
+        text = json.dumps(item)
+        if count_values(text) > LARGE_VALUES or len(text) > LARGE_BYTES:
+            metadata = item.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            parts = {
+                key: metadata[key]
+                for key in ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
+                if key in metadata and count_values(json.dumps(metadata[key])) <= MOST_METADATA
+            }
+            kept.append({"kind": item.get("kind"), "metadata": parts, NOT_READ: why})
+            text = json.dumps(kept[-1])
+        else:
+            kept.append(item)
+        values, size = values + count_values(text), size + len(text)
+    return kept, values, size
 
 
 def _place_of(item: Resource) -> str:

@@ -10,6 +10,7 @@ import os
 import typing
 
 from .._model.errors import RdmaError
+from .._parse.job.nccl_log import is_document
 
 #: characters that are read at once, and most of a line: NCCL writes 1024 at most, and what stands before them is short
 _PIECE = 1 << 18
@@ -42,6 +43,18 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
     for path in paths:
         name = os.path.basename(path)
         yield (name if names[name] == 1 else path), read_lines([path])
+
+
+def has_several_logs(paths: typing.Sequence[str]) -> bool:
+    """Return whether more than one of the files is a log: each is then of one pod.
+
+    :raises RdmaError: a file can't be read
+    """
+    found = 0
+    for path in dict.fromkeys(paths):
+        first = next((line for line in read_lines([path]) if not line.isspace()), "")
+        found += not is_document(first)
+    return found > 1
 
 
 def _lines(file: typing.TextIO) -> typing.Iterator[str]:

@@ -156,7 +156,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         its own."""
         found: list[Resource] = []
         answer(
-            lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if is_made_pod(pod))
+            lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where, only=is_made_pod))
         )
         return tuple(found)
 

@@ -41,6 +41,8 @@ _CAUSES = {
     "PartiallyApplied": "the card does not have all of the settings. Take those out of rdma_cluster.firmware",
 }
 _FIRMWARE_CAUSES = ("FirmwareUpdateFailed", "FirmwareSourceFailed", "DeviceFirmwareConfigMismatch")
+#: nodes that may claim one serial number; where more do, none of them has it
+_MOST_CLAIMS = 16
 
 
 class _Card(typing.NamedTuple):
@@ -96,16 +98,21 @@ def by_operator(
             ours = isinstance(made, dict) and any(item.ours and item.name == made["metadata"]["name"] for item in there)
             if all(card.settled for card in group) and not ours:
                 continue
-            why = made if isinstance(made, str) else unread or _explain_objection(kind, group, nics, there)
-            if why or isinstance(made, str):
-                for card in group:
+            why = made if isinstance(made, str) else unread or _explain_other_templates(group, there)
+            left_out = {card.nic.name: why for card in group} if why else _leave_out(kind, group, nics)
+            for card in group:
+                if card.nic.name in left_out:
                     notes.setdefault(card.node, {})[
-                        f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {why}"
+                        f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {left_out[card.nic.name]}"
                     ] = None
+            chosen = [card for card in group if card.nic.name not in left_out]
+            if chosen and not isinstance(made, str) and _is_doubtful(kind, group, nics):
+                made = _template(fabric, kind, chosen, fleet, by_serial=True)
+            if isinstance(made, str) or not chosen or (all(card.settled for card in chosen) and not ours):
                 continue
             objects.append((fabric.name, made))
-            going.update(dict.fromkeys(card.node for card in group if not card.settled))
-            for card in group:
+            going.update(dict.fromkeys(card.node for card in chosen if not card.settled))
+            for card in chosen:
                 cards.setdefault(card.node, {})[made["metadata"]["name"], card.nic.name] = None
                 wanted[card.nic.name] = made["spec"]["template"]
     return ByOperator(
@@ -228,8 +235,13 @@ def _settled(
     return (function.sriov_total or 0) >= fabric.virtual_functions
 
 
-def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet) -> typing.Union[Object, str]:
-    """For these cards alone: its selector has their addresses. A text says why there is none."""
+def _template(
+    fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet, by_serial: bool = False
+) -> typing.Union[Object, str]:
+    """For these cards alone: its selector has their addresses. A text says why there is none.
+
+    :param by_serial: its selector has their serial numbers as well
+    """
     narrowed = dataclasses.replace(
         fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
     )
@@ -237,37 +249,95 @@ def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: F
         (made,) = templates([narrowed], fleet.intent.cluster, {fabric.name: [kind]}, group[0].nic.namespace)
     except RenderError as error:
         return str(error)
+    if by_serial:
+        made["spec"]["nicSelector"]["serialNumbers"] = sorted({card.nic.serial for card in group})
     return made
 
 
-def _explain_objection(
-    kind: str, group: typing.Sequence[_Card], nics: NicDevices, there: typing.Sequence[NicTemplate]
-) -> str:
-    """Return why a template with the addresses of these cards must not be applied: it would match other cards, or cards
-    that another template configures."""
-    ports = {
-        name: {card.address for card in group if card.nic.name == name} for name in {card.nic.name for card in group}
-    }
-    addresses = {card.address for card in group}
-    strangers = [
-        nic.name
-        for nic in nics.devices
-        if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())
-    ]
-    if strangers:
-        return (
-            f"it would match ports of {folded(sorted(strangers), 5)} that are not of the fabric or of this run. Set"
-            " them by a template of your own"
-        )
-    theirs = sorted(item.name for item in there if not item.ours and ports.keys() & {*item.cards})
+def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequence[NicTemplate]) -> str:
+    """Return why a template for these cards must not be applied: another template configures them."""
+    names = {card.nic.name for card in group}
+    theirs = sorted(item.name for item in there if not item.ours and names & {*item.cards})
     if theirs:
         return (
             f"NicConfigurationTemplate {', '.join(theirs)} decides on them, and the operator applies none of two. Set"
             " what is wanted there"
         )
-    if nics.errors:
-        return f"not all NicDevices are known ({nics.errors[0]}), and it could match others"
     return ""
+
+
+def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> list[NicDevice]:
+    """Return the cards that a template with the addresses of these cards would match besides them."""
+    ports: dict[str, set[str]] = {}
+    for card in group:
+        ports.setdefault(card.nic.name, set()).add(card.address)
+    addresses = {card.address for card in group}
+    return [
+        nic
+        for nic in nics.devices
+        if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())
+    ]
+
+
+def _is_doubtful(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> bool:
+    """Return whether the addresses of these cards do not suffice to tell them from others."""
+    return bool(nics.errors or _find_strangers(kind, group, nics))
+
+
+def _leave_out(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> dict[str, str]:
+    """Return by the name of a card why a template must not have it: it would match other cards also by its serial
+    number. Each card has a number of its own, so that an object of one node is no error of all.
+    """
+    strangers = _find_strangers(kind, group, nics)
+    if not strangers and not nics.errors:
+        return {}
+    names = folded(sorted(nic.name for nic in strangers), 5)
+    why = (
+        f"it would match ports of {names} that are not of the fabric or of this run. Set them by a template of your own"
+        if strangers
+        else f"not all NicDevices are known ({nics.errors[0]}), and it could match others"
+    )
+    claims: dict[str, dict[str, str]] = {}
+    for nic in nics.devices:
+        if nic.serial and nic.type in ("", kind):
+            claims.setdefault(nic.serial, {}).setdefault(nic.node, nic.name)
+    doubted = _find_doubted({serial: set(nodes) for serial, nodes in claims.items()})
+    strange = {(nic.node, nic.serial) for nic in strangers}
+    found = {}
+    for card in group:
+        serial = card.nic.serial
+        if not serial or (card.node, serial) in strange:
+            found[card.nic.name] = why
+        elif card.node in doubted or len(claims[serial]) > _MOST_CLAIMS:
+            others = sorted(name for node, name in claims[serial].items() if node != card.node)
+            claimed = f" ({folded(others, 5)} has that of {card.nic.name})" if others else ""
+            found[card.nic.name] = (
+                f"NicDevices of several nodes have one serial number, and one of them is false{claimed}. Compare them"
+                " with mstflint -d ADDRESS query full on these nodes, and delete the false one"
+            )
+    return found
+
+
+def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
+    """Return the nodes whose cards may have a false serial number. A node that claims the numbers of several others is
+    doubted alone; of two nodes that claim one number, both are.
+
+    :param claims: by serial number the nodes that have it
+    """
+    left = {serial: set(nodes) for serial, nodes in claims.items() if 1 < len(nodes) <= _MOST_CLAIMS}
+    doubted: set[str] = set()
+    while True:
+        others: dict[str, set[str]] = {}
+        for nodes in left.values():
+            for node in nodes:
+                others.setdefault(node, set()).update(nodes - {node})
+        most = max(map(len, others.values()), default=0)
+        if not most:
+            return doubted
+        worst = sorted(node for node in others if len(others[node]) == most)
+        gone = set(worst if most == 1 else worst[:1])
+        doubted |= gone
+        left = {serial: nodes - gone for serial, nodes in left.items()}
 
 
 def _holds(has: typing.Mapping[str, typing.Any], template: Object) -> bool:

@@ -14,6 +14,7 @@ import concurrent.futures
 import dataclasses
 import io
 import math
+import time
 import typing
 
 from .._check.collectives.check import Facts, list_courses
@@ -55,6 +56,9 @@ SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
 #: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all
 #: logs of a run may take
 TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
+#: seconds of the CPU that the log of one pod may take: 8 MiB as NCCL writes them take 0.3. Seconds after the reading in
+#: which all logs of a run are to be parsed: those of 1,000 pods take 100
+PARSE_CPU, PARSING = 5.0, 300.0
 #: of the ranks of a pod, how many times as many its log may name: more are made up
 _MOST_RANKS = 32
 #: rows of a table: its sizes are doubled, and have 64 bits
@@ -420,25 +424,39 @@ class CollectivesBench:
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
     def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> KeptLog:
-        """Read the logs of all ranks, and remove them. A pod whose log can't be read, or tells too much, has none: its
-        ranks are then not proven."""
+        """Read the logs of all ranks, and remove them. A pod whose log can't be read, names too much or takes too long
+        has none: its ranks are then not proven."""
         end = self._clock() + LOGS
         with workers(min(AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
                 log = nccl_log.parse_files(
-                    (place.pod.name, self._own_log(text, place.host)) for place, text in zip(places, texts)
+                    (place.pod.name, self._own_log(run, place, text, end + PARSING))
+                    for place, text in zip(places, texts)
                 )
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return KeptLog()
         return keep_log(log, self._wanted.gpus_per_node)
 
-    def _own_log(self, text: str, host: str) -> typing.Iterable[str]:
-        """Return the lines of a pod's log about its own host, or none where they name more ranks than its GPUs explain:
-        the other pods of the run keep theirs."""
+    def _own_log(self, run: CollectiveRun, place: _Place, text: str, end: float) -> typing.Iterable[str]:
+        """Return the lines of a pod's log about its own host, or none where they name more ranks than its GPUs explain,
+        or take more of the CPU than a log of NCCL's: the other pods of the run keep theirs.
+
+        :param end: moment from which no log is parsed
+        """
         most = _MOST_RANKS * self._wanted.gpus_per_node
-        return own_lines(text, host) if nccl_log.names_at_most(most, own_lines(text, host)) else ()
+        if self._clock() >= end:
+            why = f"the logs before it took {PARSING:.0f} s"
+        else:
+            try:
+                if nccl_log.names_at_most(most, limit_cpu(own_lines(text, place.host), PARSE_CPU)):
+                    return own_lines(text, place.host)
+                why = f"it names more than {most} processes and ranks, or more about them than NCCL writes"
+            except _TooSlow:
+                why = f"{PARSE_CPU:g} s of CPU time did not suffice for its {len(text)} characters"
+        self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
+        return ()
 
     def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""
@@ -461,6 +479,23 @@ class CollectivesBench:
         finally:
             shell.close()
         return "".join(pieces)
+
+
+class _TooSlow(Exception):
+    """Lines took more CPU time than they may."""
+
+
+def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
+    """Return the lines, as long as this thread has not used more CPU time for them.
+
+    :param seconds: of the CPU, which other threads and programs take nothing of
+    :raises _TooSlow: it has used more
+    """
+    end = time.thread_time() + seconds
+    for line in lines:
+        if time.thread_time() > end:
+            raise _TooSlow
+        yield line
 
 
 def own_lines(text: str, host: str) -> typing.Iterator[str]:

@@ -324,7 +324,7 @@ class Observers:
         if feed is not None:
             return self._follow(feed, wanted, nodes)
         in_namespace = {kind: self._namespace for kind in KINDS if kind != "Node"}
-        only, most = {"Pod": is_made_pod}, {"Event": MOST_EVENTS}
+        only, most = {"Pod": is_made_pod, "Event": is_about_observers}, {"Event": MOST_EVENTS}
         watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR}, only=only, most=most)
         watch.start()
         try:
@@ -469,6 +469,12 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
     return found
 
 
+def is_about_observers(event: Resource) -> bool:
+    """Return whether an Event may be about the DaemonSet or its pods: its name begins with theirs [client-go
+    tools/record/event.go, makeEvent]. Others, of which any kubelet writes as many as it likes, are not held."""
+    return name_of(event).startswith(DAEMON_SET)
+
+
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     """One look, for whoever does not wait.
 
@@ -478,7 +484,8 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     for kind in KINDS:
         try:
             where = ("" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "")
-            only, most = (is_made_pod if kind == "Pod" else None), (MOST_EVENTS if kind == "Event" else 0)
+            only = {"Pod": is_made_pod, "Event": is_about_observers}.get(kind)
+            most = MOST_EVENTS if kind == "Event" else 0
             view.replace(kind, cluster.list(kind, *where, most=most, only=only).items)
         except ApiError as error:
             if error.status == 0:

@@ -14,6 +14,7 @@ from .._model.disruption import ClusterPod
 from .._observe.kubernetes import ApiError, Choice, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.config_daemon_log import last_error
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import name_of
 
@@ -199,7 +200,7 @@ class WatchFeed:
                 if _of_policy(item)
             }
             for namespace in sorted({namespace for namespace, _name in daemons}):
-                for item in self._cluster.pages("Pod", namespace):
+                for item in self._cluster.pages("Pod", namespace, only=is_made_pod):
                     pod = kubernetes.pod(item)
                     if pod.node in found and (namespace, kubernetes.controller(item)[1]) in daemons:
                         found[pod.node].append((pod.name, state_of_pod(item)))

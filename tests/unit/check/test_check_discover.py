@@ -55,6 +55,33 @@ def test_an_answer_beside_an_error_is_no_answer() -> None:
     assert told(findings, "discover.hcas") == []
 
 
+@pytest.mark.parametrize(
+    ("expected", "status", "measured"),
+    [(3, "fail", "2 nodes"), (2, "pass", "2 nodes"), (1, "warn", "2 nodes")],
+)
+def test_inventory_with_another_number_of_nodes_than_the_intent_expects_is_named(
+    expected: int, status: str, measured: str
+) -> None:
+    """A node whose kubelet takes off its label is in no other finding."""
+    intent = world.intent()
+    cluster = dataclasses.replace(intent.cluster, nodes_expected=expected)
+    (finding,) = [
+        item
+        for item in discovered(dataclasses.replace(intent, cluster=cluster))
+        if (item.check, item.subject) == ("discover.nodes", "inventory")
+    ]
+    assert (finding.status, finding.measured, finding.expected) == (status, measured, f"{expected} nodes")
+    assert status == "pass" or "rdma_cluster.nodes_expected" in finding.remedy
+    assert told(discovered(intent), "discover.nodes") == []
+
+
+def test_no_node_at_all_is_fewer_than_expected() -> None:
+    intent = world.intent()
+    cluster = dataclasses.replace(intent.cluster, nodes_expected=2)
+    findings = discover.check(dataclasses.replace(intent, cluster=cluster), discover.Facts())
+    assert told(findings, "discover.nodes") == [("inventory", "fail")]
+
+
 def test_fabrics_that_share_interfaces_stand_on_the_hcas_of_others() -> None:
     """Four HCAs with virtual functions and IPoIB on the same four are four, and two fabrics of their own are eight."""
     few = world.node(1, mlx5_4=None, mlx5_5=None)

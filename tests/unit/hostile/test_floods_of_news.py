@@ -11,6 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run import observers, watch
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, _View
@@ -88,6 +89,29 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def stranger(number: int) -> str:
     return f"{number:08}-0000-0000-0000-000000000000"
+
+
+@pytest.mark.usefixtures("small")
+def test_events_about_other_objects_hide_none_of_the_observers_from_the_first_look() -> None:
+    """The API server lists Events by their names, and a kubelet chooses those of its own."""
+    mine = event(1, UID[:-1] + "2")
+    mine["metadata"]["name"] = "linerate-observer-o1.18a0"
+    flood = [event(number, stranger(number)) for number in range(2, 2000)]
+    server = Server(pods=[observer("o1")], daemonsets=[], nodes=[], events=[*flood, mine])
+    found = observers.seen_in(Cluster(server), "linerate-observers")
+    assert [item.message for item in found.events] == ["cause 1"]
+    feed = server.feed = WatchFeed(
+        Cluster(server), {}, ("Event",), only={"Event": observers.is_about_observers}, most={"Event": 100}
+    )
+    feed._follow("Event")
+    (change,) = feed.gather(0.0)
+    assert [item["metadata"]["name"] for item in change.items] == ["linerate-observer-o1.18a0"]
+
+
+def test_a_list_of_a_few_objects_ends_however_few_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_PASSED", 3)
+    server = Server(events=[event(number, stranger(number)) for number in range(2000)])
+    assert not Cluster(server).list("Event", most=100, only=lambda item: item["metadata"]["name"] == "e1999").items
 
 
 @pytest.mark.usefixtures("small")

@@ -12,6 +12,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log, leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
@@ -236,3 +237,64 @@ def test_the_name_of_what_was_split_off_often_is_short_and_tells_it_from_its_sib
         line.replace("job-worker-0", "job-worker-1").replace(" rank 0 ", " rank 1 ") for line in [*lines, sibling]
     )
     assert [item.name for item in other.communicators] == names
+
+
+def honest(host: str, rank: int) -> list[str]:
+    """Return the lines of one of two ranks of a job."""
+    head = f"{host}:1:1 [0] NCCL INFO "
+    return [
+        f"{head}NCCL version 2.28.9+cuda13.0\n",
+        f"{head}comm 0x1 rank {rank} nranks 2 cudaDev 0 busId 1000 commId 0xabc - Init COMPLETE\n",
+        f"{head}Channel 00/0 : {rank}[0] -> {1 - rank}[0] [send] via NET/IB/0/GDRDMA\n",
+    ]
+
+
+def flood(host: str, number: int) -> list[str]:
+    form = "{}:1:1 [0] NCCL INFO comm 0x{:x} rank 0 nranks 2 cudaDev 0 busId 1000 commId 0x{:x} - Init COMPLETE\n"
+    return [form.format(host, one, one) for one in range(2, number)]
+
+
+@pytest.mark.parametrize("made_up", ["c", "c{}"])
+def test_a_file_that_names_too_much_is_left_out_by_its_name(made_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of one pod are an error of this pod, whichever hosts it makes up: the fact of the job stays readable."""
+    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    forged = [line for number in range(500) for line in flood(made_up.format(number), 5)]
+    files = {"a.log": honest("a", 0), "c.log": [*honest("c", 1), *forged], "b.log": honest("b", 1)}
+    log = parse_files(files.items(), "files")
+    assert [item.source for item in log.left_out] == ["c.log"] and "c" in log.left_out[0].hosts
+    assert {process.host for process in log.processes} == {"a", "b"}
+    assert {rank.host for communicator in log.communicators for rank in communicator.ranks} == {"a", "b"}
+    (finding,) = [item for item in judge_log(log, None, True) if item.subject == "c.log"]
+    assert (finding.check, finding.status) == ("training.log", "unknown") and "of c" in finding.measured
+    judged = {(item.check, item.subject): item.status for item in judge_log(log, None, True)}
+    assert judged["training.transport", "a rank 0"] == judged["training.transport", "b rank 1"] == "pass"
+
+
+def test_a_host_that_names_too_much_is_left_out_where_all_ranks_are_in_one_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    lines = [*honest("a", 0), *flood("c", 2000), *honest("b", 1), *honest("c", 1)]
+    log = parse_files([("all.log", lines)], "hosts")
+    assert [item.source for item in log.left_out] == ["c"]
+    assert {process.host for process in log.processes} == {"a", "b"}
+
+
+def test_variables_of_a_process_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    lines = [
+        f"c:{pid}:1 [0] NCCL INFO NCCL_{number} set by environment to {'x' * 499}.\n"
+        for pid in range(4)
+        for number in range(900)
+    ]
+    assert [item.source for item in parse_files([("all.log", lines)], "hosts").left_out] == ["c"]
+
+
+def test_the_largest_hosts_are_left_out_until_the_others_have_room_in_a_fact() -> None:
+    log = parse_files([("all.log", [*honest("a", 0), *honest("b", 1), *flood("c", 300), *flood("d", 400)])])
+    whole, data = leave_out_large(log, 1 << 20)
+    assert whole is log and data == to_data(log)
+    left, data = leave_out_large(log, 8192)
+    assert [item.source for item in left.left_out] == ["d", "c"] and data == to_data(left)
+    assert {process.host for process in left.processes} == {"a", "b"}
+    assert {item.subject for item in judge_log(left, None, True) if item.check == "training.log"} == {"job", "c", "d"}

@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import addresses, kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import nic_configuration_operator as nics
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe as observe_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
     core,
     inventory,
@@ -96,6 +97,30 @@ def test_a_node_too_large_to_be_read_is_not_ready_by_its_name_and_the_others_are
     assert (found["worker-2"].labels, found["worker-2"].allocatable) == ({"rdma": "yes"}, {})
     why = explain_lacking("nvidia.com/ib", "worker-2", found)
     assert why == f"the node offers no nvidia.com/ib; it is not ready: its object is {CAUSE}"
+
+
+def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_others_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nine kubelets, each with an object that is just small enough, end no list."""
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 80_000)
+    monkeypatch.setattr(kubernetes, "LARGE_VALUES", 1_000)
+    large = [node(number, [] if number == 13 else LARGE[:8_000]) for number in range(10, 19)]
+    large[3]["metadata"]["labels"] = {f"l{number}": "x" for number in range(15_000)}
+    found = {
+        item.name: item for item in map(core.node, Cluster(Server(nodes=[*FLEET, *large, node(30)])).list("Node").items)
+    }
+    assert len(found) == 13
+    assert {name for name, item in found.items() if item.ready} >= {"worker-1", "worker-3", "worker-30"}
+    left = [item for item in found.values() if "in a list that is too large, and not read" in (item.not_ready or "")]
+    assert len(left) > 4 and {item.name for item in left} <= {f"worker-{number}" for number in range(10, 19)}
+    assert all(item.labels == ({} if item.name == "worker-13" else {"rdma": "yes"}) for item in left)
+
+
+def test_a_list_of_many_small_nodes_is_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 1_000)
+    with pytest.raises(ApiError, match="all objects have more than 1000 values"):
+        Cluster(Server(nodes=[node(number) for number in range(200)])).list("Node")
 
 
 def test_what_was_not_read_of_a_node_is_never_taken_for_empty() -> None:
@@ -231,3 +256,17 @@ def test_a_pod_of_any_size_keeps_no_finalizer() -> None:
     large = {"metadata": {"name": "p", "uid": "u1", **held}, "status": {"large": LARGE}}
     server = Server(pods=[mirror(1, **held), large])
     assert take_off(Cluster(server), "linerate-measure", "a=b", is_bare) == ("u1",)
+
+
+class OperatorServer(Server):
+    """A server that has no object which is asked for by its name."""
+
+    def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
+        if "limit" not in dict(options["query_params"]):
+            raise kubernetes.ApiException(status=404, reason="NotFound")
+        return super().request(method, path, body, **options)
+
+
+def test_mirror_pods_of_any_size_are_no_error_of_the_operator() -> None:
+    facts = observe_operator(Cluster(OperatorServer(pods=[mirror(1), mirror(2)])), "openshift-sriov-network-operator")
+    assert facts.errors == ()

@@ -27,11 +27,13 @@ class Api:
     def __init__(self, **kinds: typing.Union[builtins.list[Resource], ApiError]) -> None:
         self.kinds = kinds
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+    def pages(
+        self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Any = None
+    ) -> typing.Iterator[Resource]:
         found = self.kinds.get(kind, [])
         if isinstance(found, ApiError):
             raise found
-        yield from found
+        yield from filter(only, found)
 
     def list(self, kind: str, *arguments: str, **_more: str) -> Listing:
         return Listing(tuple(self.pages(kind)), "1")

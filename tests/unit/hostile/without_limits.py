@@ -61,10 +61,10 @@ TABLE: dict[str, str] = {
     ),
     "a user's job and its log, about which the stage is: the parser holds it to a budget of what it keeps": (
         """
-        NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLog versions
-        processes communicators problems lines
-        nccl_lines torn untold; NcclProblem hosts count line; NcclProcess pid devices environment choices mtus
-        gid_indexes files beside; NcclRank rank pid gpu
+        NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLeftOut hosts;
+        NcclLog left_out versions processes communicators problems lines nccl_lines torn untold;
+        NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes files beside;
+        NcclRank rank pid gpu
         channels point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy
         channels lines; TrainingPod functions;
         KeptCommunicator ranks; KeptLog rank_kinds processes communicators; KeptProcess pid; KeptRank rank gpu"""

@@ -525,6 +525,7 @@ def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typ
     ("cluster", "subject"),
     [
         ({"node_selector": {}}, "rdma_cluster.node_selector"),
+        ({"nodes_expected": 0}, "rdma_cluster.nodes_expected"),
         ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
         ({"firmware": {"num_of_vfs": 0}}, "rdma_cluster.firmware.num_of_vfs"),
         ({"firmware": {"max_acc_out_read": -1}}, "rdma_cluster.firmware.max_acc_out_read"),

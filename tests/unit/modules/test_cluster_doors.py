@@ -229,8 +229,10 @@ class Quiet:
             ({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1"
         )
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
-        yield from self.list(kind, namespace, selector).items
+    def pages(
+        self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Any = None
+    ) -> typing.Iterator[typing.Any]:
+        yield from filter(only, self.list(kind, namespace, selector).items)
 
 
 def test_a_plan_for_nodes_that_are_not_there_allows_nothing(

@@ -220,8 +220,10 @@ def test_nothing_is_held_of_workloads_of_tenants() -> None:
     alive: list[weakref.ref[Large]] = []
     most = [0]
 
-    def pages(kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[dict[str, typing.Any]]:
-        yield from Api.list(api, kind, namespace).items
+    def pages(
+        kind: str, namespace: str = "", selector: str = "", *, only: typing.Any = None
+    ) -> typing.Iterator[dict[str, typing.Any]]:
+        yield from filter(only, Api.list(api, kind, namespace).items)
         for number in range(50 if kind in ("DaemonSet", "Deployment", "NetworkAttachmentDefinition") else 0):
             name = ("kube-multus-ds", "sriov-network-config-daemon", "other")[number % 3]
             container = {**CONTAINER, "name": "multus"}

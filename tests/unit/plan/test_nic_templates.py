@@ -119,6 +119,75 @@ def test_no_template_matches_a_card_that_is_not_of_the_fabric(
     )
 
 
+def numbered() -> list[NicDevice]:
+    """Return the cards, each with its serial number."""
+    return [dataclasses.replace(card, serial=f"MT{number:04}") for number, card in enumerate(cards())]
+
+
+def _serials(found: ByOperator) -> set[str]:
+    return {
+        serial for _fabric, made in found.objects for serial in made["spec"]["nicSelector"].get("serialNumbers", ())
+    }
+
+
+def _noted(found: ByOperator) -> set[str]:
+    return {*found.notes}
+
+
+def test_a_card_of_another_node_with_the_address_of_ours_keeps_none_from_its_template() -> None:
+    """Any node may show a card at any address: the serial numbers tell ours from it."""
+    known = numbered()
+    other = dataclasses.replace(known[0], name="elsewhere", node="node-99", serial="MT9999")
+    found = planned(NicDevices((*known, other)), tools=False, ats_enabled=False)
+    sound = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False)
+    assert found.notes == {} and found.cards == sound.cards and _serials(sound) == set()
+    (narrowed,) = [made for _fabric, made in found.objects if "serialNumbers" in made["spec"]["nicSelector"]]
+    ours = {card.serial for card in known if card.ports[0] in narrowed["spec"]["nicSelector"]["pciAddresses"]}
+    assert set(narrowed["spec"]["nicSelector"]["serialNumbers"]) <= ours and "MT9999" not in _serials(found)
+
+
+def test_a_card_that_is_not_known_keeps_none_with_a_serial_number_from_its_template() -> None:
+    found = planned(NicDevices(tuple(numbered()), ("NicDevice x: its form",)), tools=False, ats_enabled=False)
+    assert found.notes == {} and _serials(found) == {card.serial for card in numbered()}
+
+
+def test_a_node_that_claims_the_serial_numbers_of_others_is_left_out_alone() -> None:
+    known = numbered()
+    forger, honest = sorted({card.node for card in known})
+    elsewhere = dataclasses.replace(known[0], name="elsewhere", node="node-99", serial="MT9999")
+    claimed = [elsewhere, *(card for card in known if card.node == honest)]
+    claims = [dataclasses.replace(card, name=f"forged-{card.name}", node=forger) for card in claimed]
+    found = planned(NicDevices((*known, elsewhere, *claims)), tools=False, ats_enabled=False)
+    assert _noted(found) == {forger}
+    assert _serials(found) == {card.serial for card in known if card.node == honest}
+
+
+def test_a_node_that_is_not_of_the_run_and_claims_all_serial_numbers_keeps_none_from_its_template() -> None:
+    known = numbered()
+    claims = [dataclasses.replace(card, name=f"forged-{card.name}", node="node-99") for card in known]
+    found = planned(NicDevices((*known, *claims)), tools=False, ats_enabled=False)
+    assert found.notes == {} and _serials(found) == {card.serial for card in known}
+
+
+def test_of_two_nodes_with_one_serial_number_neither_gets_a_template() -> None:
+    known = numbered()
+    one, other, *_rest = sorted({card.node for card in known})
+    mine = next(card for card in known if card.node == one)
+    claim = dataclasses.replace(mine, name="forged", node=other)
+    found = planned(NicDevices((*known, claim)), tools=False, ats_enabled=False)
+    assert _noted(found) == {one, other}
+    assert any("forged has that of" in note for note in found.notes[one])
+    assert mine.serial not in _serials(found)
+
+
+def test_a_card_with_a_port_of_no_fabric_is_left_out_alone() -> None:
+    first, *rest = numbered()
+    wide = dataclasses.replace(first, ports=(*first.ports, "0000:fe:00.1"))
+    found = planned(NicDevices((wide, *rest)), tools=False, ats_enabled=False)
+    assert _noted(found) == {first.node} and first.name not in found.wanted
+    assert {card.name for card in rest} == {*found.wanted}
+
+
 def test_a_card_of_another_model_at_the_same_address_is_no_stranger() -> None:
     known = cards()
     other = dataclasses.replace(known[0], name="elsewhere", node="node-99", type="1015")

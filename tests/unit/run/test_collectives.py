@@ -6,6 +6,7 @@ API server and pods are played."""
 from __future__ import annotations
 
 import dataclasses
+import sys
 import tracemalloc
 import typing
 
@@ -24,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kept_log import KeptLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import Refusal
@@ -31,6 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
+from ansible_collections.linerate.rdma.plugins.module_utils._run import collectives
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import (
     LOGS,
     LOOK,
@@ -541,6 +544,55 @@ def test_a_pod_whose_log_names_more_ranks_than_its_gpus_explain_loses_its_own_lo
     }
     assert {host_name("a"), host_name("c")} <= told and host_name("b") not in told
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
+
+
+def test_a_pod_whose_log_takes_too_much_of_the_cpu_loses_its_own_log_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slowly lines are parsed, the pod that wrote them is not proven, and says so."""
+    api = NcclApi(("a", "b", "c"))
+    honest, read = api.log, collectives.own_lines
+
+    def long(run_: Mpirun, host: str) -> str:
+        return honest(run_, host) + ("x\n" * 50_000 if host == host_name("b") and len(run_.hosts) > 1 else "")
+
+    def slow(text: str, host: str) -> typing.Iterator[str]:
+        for line in read(text, host):
+            cpu[0] += 0.0011 if line == "x\n" else 0.0
+            yield line
+
+    cpu = [0.0]
+    monkeypatch.setattr(api, "log", long)
+    monkeypatch.setattr(collectives, "own_lines", slow)
+    monkeypatch.setattr(collectives.time, "thread_time", lambda: cpu[0])
+    facts, lines, findings = run(api)
+    shared = [ran for ran in facts.runs if set(ran.nodes) > {"b"} and ran.log is not None]
+    assert shared
+    for ran in shared:
+        hosts = {process.host for process in (ran.log or KeptLog()).processes}
+        assert hosts == {host_name(node) for node in ran.nodes if node != "b"}
+    left_out = [line for line in lines if "is left out" in line]
+    assert left_out and all("node b" in line and "5 s of CPU time" in line for line in left_out)
+    silent = [item for item in findings if item.check == "collectives.ranks" and item.status == UNKNOWN]
+    assert silent and all(host_name("b") in item.subject for item in silent)
+    # of each of these logs a tenth was parsed
+    assert cpu[0] < len(left_out) * 5.1
+
+
+def test_logs_that_are_not_parsed_in_time_are_left_out_by_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = NcclApi(("a", "b"))
+    clock, honest, read = Clock(), api.log, collectives.own_lines
+
+    def slow(text: str, host: str) -> typing.Iterator[str]:
+        clock.now += LOGS + collectives.PARSING if "# both" in text and host == host_name("a") else 0.0
+        return read(text, host)
+
+    monkeypatch.setattr(sys.modules[__name__], "Clock", lambda: clock)
+    monkeypatch.setattr(api, "log", lambda run_, host: honest(run_, host) + ("# both\n" if len(run_.hosts) > 1 else ""))
+    monkeypatch.setattr(collectives, "own_lines", slow)
+    facts, lines, findings = run(api)
+    both = [ran.log for ran in facts.runs if len(ran.nodes) > 1]
+    assert both and all(log is not None and {item.host for item in log.processes} == {host_name("a")} for log in both)
+    assert any("the log of node b is left out" in line for line in lines)
+    assert [item for item in findings if item.status == UNKNOWN and host_name("b") in item.subject]
 
 
 def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_not_kept(

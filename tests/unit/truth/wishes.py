@@ -84,6 +84,7 @@ WISHES: tuple[Wish, ...] = (
     Wish("fabric.bandwidth.sweep", True, "bandwidth.sweep"),
     Wish("fabric.bandwidth.layers", "all", "bandwidth.layer"),
     Wish("cluster.node_selector", {"role": "gpu"}, "operators.label"),
+    Wish("cluster.nodes_expected", 3, "discover.nodes"),
     Wish("cluster.operator_namespace", "other", "operators.single"),
     Wish("cluster.resource_prefix", "other.io", "operators.resource_prefix"),
     Wish("cluster.disruption", "none", "network.disruption", ROCE),

@@ -236,8 +236,8 @@ def _make_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof)
 
 def _report_silent(host: str, pid: int) -> Finding:
     why = (
-        "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, or failed before it"
-        " had one."
+        "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, failed before it had"
+        " one, or the run left its log out and says why."
     )
     return Finding(
         "collectives.ranks", f"{host} process {pid}", UNKNOWN, "not in the log", "a communicator", why, _WHOLE

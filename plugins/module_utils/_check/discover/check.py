@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._model.clock import ObservedClock
-from ..._model.findings import UNKNOWN, WARN, Finding, ok
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Intent
 from ..._model.load import Hints
@@ -56,6 +56,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "Put the nodes into the inventory's group rdma_nodes.",
             )
         )
+    if intent.cluster.nodes_expected is not None:
+        findings.append(_count_nodes(len(facts.nodes), intent.cluster.nodes_expected))
     read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         findings += _check_node(name, observed, facts.by_pods)
@@ -75,6 +77,26 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += numa.check(read)
     findings += clock.check({name: facts.clocks.get(name, ObservedClock()) for name in facts.nodes})
     return tuple(findings)
+
+
+def _count_nodes(seen: int, expected: int) -> Finding:
+    """Compare the nodes of the inventory with the intent: a node that is not in the inventory has no other finding."""
+    measured, wanted = f"{seen} nodes", f"{expected} nodes"
+    if seen < expected:
+        why = (
+            "The others are not in the inventory, so that no stage judges them: their Node objects were deleted, or"
+            " lost a label by which the inventory selects nodes. A kubelet can take most labels off its own node."
+        )
+        remedy = (
+            "Compare the list of your machines with kubectl get nodes --show-labels, and with the inventory's group"
+            " rdma_nodes. If the nodes were taken out on purpose, correct rdma_cluster.nodes_expected."
+        )
+        return Finding("discover.nodes", "inventory", FAIL, measured, wanted, why, remedy)
+    if seen > expected:
+        why = "The inventory has nodes that the intent does not count, so that one of the others may be missing."
+        remedy = "See whether all of them are yours, and correct rdma_cluster.nodes_expected."
+        return Finding("discover.nodes", "inventory", WARN, measured, wanted, why, remedy)
+    return ok("discover.nodes", "inventory", measured, wanted)
 
 
 def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:

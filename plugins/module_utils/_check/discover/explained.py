@@ -163,6 +163,31 @@ EXPLAINED: dict[str, Explanation] = {
             " `rdma_nodes`."
         ),
     ),
+    "discover.nodes": Explanation(
+        means=(
+            "The inventory has another number of nodes than the intent expects. A node that is not in the inventory is"
+            " not judged by any stage, and no other finding names it."
+        ),
+        measured=(
+            "The number of nodes in the inventory's group `rdma_nodes`, compared with `rdma_cluster.nodes_expected`."
+            " Without this key there is no finding."
+        ),
+        causes=(
+            "The Node object was deleted, by an admin or by a controller of the cloud.",
+            "The node lost a label by which the inventory selects nodes. A kubelet can take most labels off its node.",
+            "The node did not join the cluster after a reinstallation.",
+            "Nodes were added or removed on purpose, and the intent still has the former number (warn if there are more"
+            " nodes than expected).",
+        ),
+        look=(
+            "kubectl get nodes --show-labels",
+            "ansible-inventory --graph rdma_nodes",
+        ),
+        remedy=(
+            "Find the machine that is missing in your own list, and see why it is not in the cluster or has no label."
+            " If the number is right, correct `rdma_cluster.nodes_expected`."
+        ),
+    ),
     "discover.numa": Explanation(
         means=(
             "The BIOS of a node says of an HCA that it is on another NUMA node than its like at the same address. The"

@@ -9,11 +9,14 @@ count, each of them. A rank or a channel that is not in the log is unknown.
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 
 from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
-from ..._model.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank
+from ..._model.load import to_data
+from ..._model.nccl import NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
 from ..._model.text import folded
+from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
 from .ranks import ON, WHOLE, check_channels, check_communicator, check_gpu_direct, check_transport
 
@@ -42,7 +45,7 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
 
     Whoever is in a job writes its log: one pod that makes up communicators would choose how many findings there are.
     """
-    sources = {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
+    sources = _find_sources(log)
     ranks = [(rank.host, rank.pid) for communicator in log.communicators for rank in communicator.ranks]
     counts: dict[str, int] = {}
     for host, pid in (*sources, *ranks):
@@ -51,9 +54,51 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
     forged = {source: count for source, count in counts.items() if count > MOST_RANKS}
     if not forged:
         return log, ()
+    return _without(log, forged), tuple(_report_forged(source, count) for source, count in forged.items())
+
+
+def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, typing.Any]]:
+    """Return a log that can be kept as a fact, and its plain data: the largest of its hosts and files are left out, and
+    named, until the others have room.
+
+    :param most_bytes: JSON of the data may have
+    """
+    data = to_data(log)
+    sizes: dict[str, int] = {}
+    sources = _find_sources(log)
+    ranks = [rank for communicator in data["communicators"] for rank in communicator["ranks"]]
+    for part in (*data["processes"], *ranks):
+        text = json.dumps(part)
+        size = max(len(text), count_values(text) * BYTES_A_VALUE)
+        for source in sources.get((part["host"], part["pid"]), (part["host"],)):
+            sizes[source] = sizes.get(source, 0) + size
+    left, total = {}, sum(sizes.values())
+    for source in sorted(sizes, key=lambda name: -sizes[name]):
+        if total <= most_bytes:
+            break
+        left[source] = sizes[source]
+        total -= sizes[source]
+    if not left:
+        return log, data
+    gone = [
+        NcclLeftOut(source, why=f"{size} bytes of a fact, which may have {most_bytes} of all hosts together")
+        for source, size in left.items()
+    ]
+    kept = dataclasses.replace(_without(log, left), left_out=(*log.left_out, *gone))
+    return kept, to_data(kept)
+
+
+def _find_sources(log: NcclLog) -> dict[tuple[str, int], tuple[str, ...]]:
+    """Return by process the files that have lines of it; its host where all ranks are in one file."""
+    return {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
+
+
+def _without(log: NcclLog, left: typing.Mapping[str, int]) -> NcclLog:
+    """Return a log without the processes of some hosts and files."""
+    sources = _find_sources(log)
 
     def is_kept(process: tuple[str, int]) -> bool:
-        return forged.keys().isdisjoint(sources.get(process, process[:1]))
+        return left.keys().isdisjoint(sources.get(process, process[:1]))
 
     communicators = [
         dataclasses.replace(
@@ -62,10 +107,19 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
         for communicator in log.communicators
     ]
     processes = tuple(process for process in log.processes if is_kept((process.host, process.pid)))
-    left = dataclasses.replace(
+    return dataclasses.replace(
         log, processes=processes, communicators=tuple(item for item in communicators if item.ranks)
     )
-    return left, tuple(_report_forged(source, count) for source, count in forged.items())
+
+
+def _report_left_out(item: NcclLeftOut) -> Finding:
+    hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
+    why = (
+        f"Its lines are too many to be kept: {item.why}. NCCL writes less of one pod: a program in it makes up lines,"
+        " or the log is one of many runs. Nothing of it counts, and the others are judged."
+    )
+    remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
+    return Finding("training.log", item.source, UNKNOWN, f"left out{hosts}", "NCCL's lines of one run", why, remedy)
 
 
 def _report_forged(source: str, count: int) -> Finding:
@@ -114,7 +168,8 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     if not log.nccl_lines:
         return [_check_log(log)]
     log, forged = leave_out_forged(log)
-    first = (_check_log(log), _check_version(log), _check_job(log, ranks), *forged)
+    left_out = map(_report_left_out, log.left_out)
+    first = (_check_log(log), _check_version(log), _check_job(log, ranks), *left_out, *forged)
     return [
         *first,
         *limit_findings(_check_ranks(log, gpu_direct)),

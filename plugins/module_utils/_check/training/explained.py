@@ -67,11 +67,16 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "training.log": Explanation(
-        means="There is no log of NCCL to judge. NCCL is silent unless it is told otherwise.",
+        means=(
+            "There is no log of NCCL to judge, or one file or host was left out. NCCL is silent unless it is told"
+            " otherwise."
+        ),
         measured="Lines of NCCL in the files of `training_logs`.",
         causes=(
             "NCCL_DEBUG is not INFO in the job.",
             "No log was given though `rdma_cluster.training` asks for the proof.",
+            "A program in one pod makes up lines of NCCL, or the file has the logs of many runs: it names more"
+            " processes and ranks than can be kept. Nothing of this file or host counts, and the others are judged.",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
         remedy="Run the job with `NCCL_DEBUG=INFO` in every rank, and name its logs in `training_logs`.",

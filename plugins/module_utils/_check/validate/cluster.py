@@ -29,6 +29,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
     findings = run_rules(
         (
             _check_node_selector,
+            _check_nodes_expected,
             _wait_seconds,
             _check_node_pool,
             _look_at_firmware,
@@ -58,6 +59,13 @@ def _check_node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         )
         remedy = "Name a label that only RDMA nodes have, or remove the key for the default."
         yield refuse_value("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy)
+
+
+def _check_nodes_expected(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+    if cluster.nodes_expected is not None and cluster.nodes_expected < 1:
+        why = "Any number of nodes would be enough, so that a node that is missing has no finding."
+        expected, remedy = "1 node at least", "Count the nodes that take part, or remove the key."
+        yield refuse_value("cluster", "rdma_cluster.nodes_expected", str(cluster.nodes_expected), expected, why, remedy)
 
 
 def _wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:

@@ -31,6 +31,7 @@ from ..._model.nccl import (
     NcclChoice,
     NcclCommunicator,
     NcclDevice,
+    NcclLeftOut,
     NcclLog,
     NcclProblem,
     NcclProcess,
@@ -144,6 +145,11 @@ _DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
 #: no forgery writes some thousand characters for each of its ranks, of which 11 kB are kept: the most, whatever the
 #: length of the log, is enough for 190,000 ranks
 _GROWTH, _LEAST, _MOST_KEPT = 8, 128 * MIB, 2048 * MIB
+#: bytes of these that one file of several may take, or one host where all ranks are in one file. 16 ranks in 30
+#: communicators take 6 MB
+_MOST_OF_SOURCE = 64 * MIB
+#: bytes of a variable of the environment beside its value
+_OF_VARIABLE = 200
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
@@ -159,14 +165,27 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
     return reader.log()
 
 
-def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> NcclLog:
+def is_document(line: str) -> bool:
+    """Return whether a file that begins with this line is a document of nccl-tests, and no log.
+
+    :param line: the first one that is not empty
+    """
+    return line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
+
+
+def parse_files(
+    files: typing.Iterable[tuple[str, typing.Iterable[str]]],
+    sources: typing.Literal["files", "hosts", ""] = "",
+) -> NcclLog:
     """Parse the same of several files, each with a name. Where several are logs, each is of one pod, and the processes
     say in which files they are.
 
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
+    :param sources: whose lines are left out where they name more than any pod can: those of a file, or of a host where
+        all ranks are in one file. Empty: there is no such limit
     :raises ParseError: as ``parse`` does
     """
-    reader = _Reader()
+    reader = _Reader(sources=sources)
     for name, lines in files:
         reader.begin(name)
         reader.read(lines)
@@ -408,11 +427,21 @@ class _Thread:
             self.waiting[name] = value
 
 
-class _Reader:
-    """:param least: bytes that a log of any length may take"""
+class _TooMuch(Exception):
+    """One source names more than any pod can."""
 
-    def __init__(self, least: typing.Optional[int] = None) -> None:
+
+class _Reader:
+    """:param least: bytes that a log of any length may take
+    :param sources: as of ``parse_files``
+    """
+
+    def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
         self._least = _LEAST if least is None else least
+        self._sources = sources
+        #: bytes that are kept of each source
+        self._kept_of: dict[str, int] = {}
+        self._left_out: dict[str, NcclLeftOut] = {}
         self._processes: dict[tuple[str, int], _Process] = {}
         self._threads: dict[str, _Thread] = {}
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
@@ -455,7 +484,7 @@ class _Reader:
         file = self._file
         for line in lines:
             if file is not None and file.document is None and not line.isspace():
-                file.document = line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
+                file.document = is_document(line)
             self._lines += 1
             self._read += len(line)
             if line[-1:] != "\n":
@@ -467,8 +496,13 @@ class _Reader:
                 self._nccl_lines += 1
                 if " NCCL " in message and (_INFO in message or _WARN in message):
                     self._torn += 1
-                else:
+                    continue
+                try:
                     self._info(before, message.rstrip())
+                except _TooMuch as error:
+                    self._leave_out(str(error))
+                    if self._sources == "files":
+                        return
             elif _WARN in line:
                 self._nccl_lines += 1
                 self._warn(*line.rstrip().split(_WARN, 1))
@@ -520,6 +554,7 @@ class _Reader:
             self._torn,
             self._cut,
             self._untold,
+            tuple(self._left_out.values()),
         )
 
     def counted(self) -> int:
@@ -531,12 +566,39 @@ class _Reader:
 
     # lines
 
-    def _keep(self, cost: int) -> None:
+    def _leave_out(self, source: str) -> None:
+        """Forget all that lines of a source say, and what others say of the same processes."""
+
+        def is_of(process: _Process) -> bool:
+            if self._sources == "hosts":
+                return process.host == source
+            return any(file.name == source for file in process.files or ())
+
+        gone = [key for key, process in self._processes.items() if is_of(process)]
+        hosts = (
+            () if self._sources == "hosts" else tuple(itertools.islice(dict.fromkeys(host for host, _ in gone), _NAMED))
+        )
+        why = f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"
+        self._left_out[source] = NcclLeftOut(source, hosts, why)
+        for key in gone:
+            del self._processes[key]
+        self._threads = {token: item for token, item in self._threads.items() if not is_of(item.process)}
+        self._kept -= self._kept_of.pop(source, 0)
+
+    def _keep(self, cost: int, host: str) -> None:
         """Count something that is kept.
 
         :param cost: bytes of memory
+        :param host: whose it is
+        :raises _TooMuch: its source has more than any pod can
         :raises ParseError: the log is too short for all of it, or no job has so much
         """
+        if self._sources:
+            source = self._file.name if self._sources == "files" and self._file is not None else host
+            kept = self._kept_of[source] = self._kept_of.get(source, 0) + cost
+            if kept > _MOST_OF_SOURCE:
+                self._kept += cost
+                raise _TooMuch(source)
         self._kept += cost
         if self._kept > min(self._least + _GROWTH * self._read, _MOST_KEPT):
             named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {self._ranks()} ranks"
@@ -564,7 +626,7 @@ class _Reader:
         elif word.isdigit():
             counts = _COUNTS.fullmatch(message)
             if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
-                self._keep(_OF_CHANNEL * int(counts[1]))
+                self._keep(_OF_CHANNEL * int(counts[1]), thread.process.host)
                 thread.say("counts", (int(counts[1]), int(counts[2])))
             elif not counts:
                 self._choice(thread, message)
@@ -578,11 +640,13 @@ class _Reader:
             if head is None:
                 return None
             key = head[1], int(head[2])
+            if self._sources == "hosts" and head[1] in self._left_out:
+                return None
             process = self._processes.get(key)
             if process is None:
-                self._keep(_OF_PROCESS)
+                self._keep(_OF_PROCESS, key[0])
                 process = self._processes[key] = _Process(*key)
-            self._keep(_OF_THREAD)
+            self._keep(_OF_THREAD, key[0])
             thread = self._threads[token] = _Thread(process)
             if self._file is not None:
                 self._place(process, self._file)
@@ -592,9 +656,9 @@ class _Reader:
         """Note that a file has lines of a process."""
         places = process.files = process.files or []
         if not places or places[-1] is not file:
-            self._keep(_OF_PLACE)
             places.append(file)
             file.hosts[process.host] = None
+            self._keep(_OF_PLACE, process.host)
 
     def _channel(self, thread: _Thread, message: str) -> None:
         found = _CHANNEL.fullmatch(message)
@@ -631,7 +695,7 @@ class _Reader:
 
     def _add(self, rank: _Rank, kind: _Kind, channel: int) -> None:
         if kind not in rank.routes:
-            self._keep(_OF_ROUTE)
+            self._keep(_OF_ROUTE, rank.process.host)
         rank.add(kind, channel)
 
     def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
@@ -669,7 +733,7 @@ class _Reader:
             return fitting[-1]
         stray = process.strays.get(own)
         if stray is None:
-            self._keep(_OF_RANK)
+            self._keep(_OF_RANK, process.host)
             stray = process.strays[own] = _Rank(process, own)
         return stray
 
@@ -686,7 +750,7 @@ class _Reader:
             return
         rank = process.in_making.pop((pointer, own), None)
         if rank is None:
-            self._keep(_OF_RANK)
+            self._keep(_OF_RANK, process.host)
             rank = _Rank(process, own, pointer, int(size), gpu=int(gpu), bus_id=bus_id, started=state == "START")
             rank.name = identity or self._split(rank, parent, count, color)
             # before 2.18 a rank says who it is when all its channels are made
@@ -748,7 +812,7 @@ class _Reader:
             index = int(found[1], 16) & (1 << 56) - 1
             seen = thread.process.distances.setdefault(index, {})
             if found[2] not in seen:
-                self._keep(2 * _OF_DEVICE)
+                self._keep(2 * _OF_DEVICE, thread.process.host)
                 seen[found[2]] = None
 
     def _version(self, thread: _Thread, message: str) -> None:
@@ -776,12 +840,14 @@ class _Reader:
             return
         choices = thread.process.choices = thread.process.choices or {}
         if choice not in choices and len(choices) < _MOST:
-            self._keep(_OF_CHOICE)
+            self._keep(_OF_CHOICE, thread.process.host)
             choices[choice] = None
 
     def _environment(self, process: _Process, message: str) -> None:
         found = _SET.fullmatch(message)
         if found and len(process.environment) < _MOST:
+            if found[1] not in process.environment:
+                self._keep(_OF_VARIABLE + len(found[2]), process.host)
             process.environment[found[1]] = found[2]
 
     def _net(self, process: _Process, message: str) -> None:
@@ -791,12 +857,12 @@ class _Reader:
             if oob:
                 process.oob = oob[2], oob[3]
             for device in _devices(oob[1] if oob else using[2]):
-                self._keep(_OF_DEVICE)
+                self._keep(_OF_DEVICE, process.host)
                 process.devices.setdefault(using[1], {})[device.index] = device
         elif direct:
             network, state, index, name, why = direct.groups()
             if (network, int(index)) not in process.direct:
-                self._keep(3 * _OF_DEVICE)
+                self._keep(3 * _OF_DEVICE, process.host)
             process.direct[network, int(index)] = state == "Enabled", why or ""
             process.devices.setdefault(network, {}).setdefault(int(index), NcclDevice(int(index), name))
         elif message == "NET/IB : No device found.":
@@ -806,7 +872,7 @@ class _Reader:
             if made:
                 devices = process.devices.setdefault("IB", {})
                 if int(made[1]) not in devices:
-                    self._keep(_OF_DEVICE)
+                    self._keep(_OF_DEVICE, process.host)
                 devices[int(made[1])] = NcclDevice(int(made[1]), made[2])
             elif pair:
                 process.mtus |= 1 << int(pair[1])

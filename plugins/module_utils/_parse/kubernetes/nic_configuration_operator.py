@@ -49,6 +49,7 @@ def nic_device(resource: Resource) -> NicDevice:
         message=str(waiting[0].get("message") or "")[:300] if waiting else "",
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         type=text_at(WORD, status, "type", what).lower(),
+        serial=text_at(WORD, status, "serialNumber", what),
     )
 
 
