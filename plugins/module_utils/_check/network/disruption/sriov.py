@@ -311,7 +311,7 @@ def check_plan(
     found += [
         _check_disruption(node, planned, cluster)
         for node in planned.nodes
-        if node.listed or node.action in ("drain", "reboot")
+        if node.listed or node.node in inventory or node.action in ("drain", "reboot")
     ]
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
