@@ -10,8 +10,12 @@ guest is booted, once for each boot of the host.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
+import mmap
 import os
 import pathlib
+import platform
 import selectors
 import subprocess
 import time
@@ -33,6 +37,12 @@ OPTIONS: typing.Mapping[str, typing.Sequence[str]] = {
 LAST_WORDS = b"lab: no root file system"
 #: until the kernel's first line, and until the last words; with KVM it takes 1 s and 15 s
 FIRST_SECONDS, LAST_SECONDS = 5.0, 40.0
+#: the processor whose time stamp counter a guest by emulation sees as it is
+X86 = "x86_64"
+#: rdtsc; shl rdx, 32; or rax, rdx; ret
+_READ_COUNTER = bytes.fromhex("0f31 48c1e220 4809d0 c3")
+#: seconds between two readings of the counter, and attempts for each: the shortest counts, since it was not interrupted
+_COUNTER_SECONDS, _ATTEMPTS = 0.1, 20
 
 
 def options() -> typing.Sequence[str]:
@@ -65,6 +75,43 @@ def _kvm_boots() -> bool:
     say(f"- guests run by {'KVM' if boots else f'emulation: a guest does not boot by {DEVICE}'}")
     known.write_text(f"{question} {'yes' if boots else 'no'}", encoding="ascii")
     return boots
+
+
+def kernel_arguments() -> str:
+    """Give the arguments for the kernel of each guest: its console, its IOMMU, and its clock.
+
+    With another clock than the time stamp counter, perftest prints zero and inf as results. A kernel measures the
+    frequency of the counter at its boot and counts timer interrupts for a moment: on a host that just then has other
+    work, it panics when there are too few, or its clock runs many times too fast. So the frequency is given.
+    """
+    clock = "tsc=reliable clocksource=tsc no_timer_check"
+    if options() == OPTIONS[TCG] and platform.machine() == X86:
+        clock += f" tsc_early_khz={measure_counter()}"
+    return f"console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=pt {clock}"
+
+
+@functools.cache
+def measure_counter() -> int:
+    """Measure the frequency of this processor's time stamp counter, in kHz (x86 alone)."""
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as page:
+        page.write(_READ_COUNTER)
+        place = ctypes.c_char.from_buffer(page)
+        read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(place))
+        start, first = _read_counter(read)
+        time.sleep(_COUNTER_SECONDS)
+        end, last = _read_counter(read)
+        del place
+    return round((last - first) * 1_000_000 / (end - start))
+
+
+def _read_counter(read: typing.Callable[[], int]) -> tuple[float, int]:
+    """Read the clock (nanoseconds) and the counter at the same time."""
+    attempts = []
+    for _attempt in range(_ATTEMPTS):
+        before, count, after = time.monotonic_ns(), read(), time.monotonic_ns()
+        attempts.append((after - before, (before + after) / 2, count))
+    _width, when, count = min(attempts)
+    return when, count
 
 
 def boot_options(

@@ -25,12 +25,8 @@ GUEST = hca.SOURCE / "guest"
 #: as on the nodes that the collection was first written for: four HCAs on one fabric, two on another
 PARAMETERS = ("hcas=3c,4d,bc,dc,5e,9c", "fabrics=0,0,0,0,1,1", "nodes=0,0,1,1,0,1")
 MEMORY_MIB = 512
-_COMMAND_LINE = (
-    "console=ttyS0 quiet loglevel=1 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=pt tsc=reliable"
-    " clocksource=tsc no_timer_check"
-    # a guest that ends is one that did not pass; a log that holds what a thousand VFs say
-    " oops=panic log_buf_len=4M"
-)
+#: a guest that ends is one that did not pass; a log that holds what a thousand VFs say
+_ARGUMENTS = "loglevel=1 oops=panic log_buf_len=4M"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +146,8 @@ def _prepare(
         *("-object", f"memory-backend-ram,id=memory0,size={half}M", "-numa", "node,nodeid=0,memdev=memory0,cpus=0"),
         *("-object", f"memory-backend-ram,id=memory1,size={half}M", "-numa", "node,nodeid=1,memdev=memory1"),
         *accelerator.boot_options(kernel_folder / "vmlinux", hca.initrd()),
-        *("-append", _COMMAND_LINE, "-serial", serial, "-device", "intel-iommu,intremap=on"),
+        *("-append", f"{accelerator.kernel_arguments()} {_ARGUMENTS}"),
+        *("-serial", serial, "-device", "intel-iommu,intremap=on"),
         *_share("root", debian.guest_root(sealed=False), True),
         *_share("modules", kernel_folder / "lib/modules", True),
         *_share("hca", module.parent, True),

@@ -151,14 +151,7 @@ def start(
     :param iommu: as its BIOS says
     """
     kernel_folder = kernel.kernel()
-    command_line = (
-        "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 intel_iommu=on iommu=pt "
-        # with another clock, perftest prints zero and inf as results
-        "tsc=reliable clocksource=tsc "
-        # the kernel counts timer interrupts for a moment and panics when there are too few, as on a host that just then
-        # has other work to do
-        f"no_timer_check lab.number={worker.number}"
-    )
+    command_line = f"{accelerator.kernel_arguments()} systemd.show_status=0 lab.number={worker.number}"
     if (_kept(folder, worker) / "arguments").exists():
         command_line = (_kept(folder, worker) / "arguments").read_text().strip() or command_line
     leave_boot(folder, worker)

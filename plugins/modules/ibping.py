@@ -142,6 +142,8 @@ pings:
   description:
     - One entry per port and destination. An entry with an error has no measurement.
     - C(resent) counts the packets that were sent again after a timeout. C(received) does not show such losses.
+    - C(late) counts the packets of an earlier run that were sent again, where a run of ten times as many packets, which
+      followed for that reason, lost none.
   returned: mode is ping
   type: list
   elements: dict
@@ -152,6 +154,7 @@ pings:
       transmitted: 500
       received: 500
       resent: 0
+      late: 0
       error: null
 counts:
   description: Number of items in each fact. The facts themselves are then in O(facts_dir).

@@ -106,7 +106,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -116,7 +116,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if memlock is None or module.check_mode:
         return {"proofs": []}
     with working(module, connect(module)) as held:
-        sweep(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
+        remove_pods(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
         place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
         with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
             task = MemlockTask(

@@ -189,9 +189,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plans_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plan_rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+    NOT_CHECKED,
+    Plan,
+    list_all_unstarted,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
@@ -242,7 +247,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["pod_seconds"],
     )
     if module.check_mode:
-        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan, _seen(module))))
+        return answer(BandwidthFacts(list_all_unstarted(plan, NOT_CHECKED), (), plans=plan_rounds(plan, _seen(module))))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -251,7 +256,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
     observers = _read_observers(folder)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
-        swept = sweep(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
+        swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)

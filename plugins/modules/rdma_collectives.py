@@ -142,7 +142,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import NOT_CHECKED, Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
 
 
 def answer(facts: CollectivesFacts) -> dict[str, typing.Any]:
@@ -195,7 +196,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seen = _seen(module)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
-        swept = sweep(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
+        swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)

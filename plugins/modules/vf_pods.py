@@ -109,7 +109,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+    NOT_CHECKED,
+    Plan,
+    list_all_unstarted,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -123,7 +128,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if not fabrics or module.check_mode:
         return {
             "changed": False,
-            "pods": to_data(unstarted(plan, NOT_CHECKED)) if present else [],
+            "pods": to_data(list_all_unstarted(plan, NOT_CHECKED)) if present else [],
             "removed": [],
             "changes": [],
         }

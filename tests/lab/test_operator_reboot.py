@@ -111,6 +111,7 @@ def test_the_operator_sets_firmware_and_reboots_each_worker_for_it(lab: Lab) -> 
             boot = node_of(lab, name)[0]
             assert lab.command("reset", name, "ForceRestart").returncode == 0
             assert wait_until(lambda: node_of(lab, name)[0] != boot, READY_SECONDS, 2)
+            assert wait_until(lambda: offered(lab)[name] == OTHER_VFS * len(HCAS), READY_SECONDS, 2)
             assert totals(lab, name) == [OTHER_VFS] * len(HCAS) + [TOTAL_VFS]
         finally:
             back = lab.playbook(NETWORK, variables=asked(TOTAL_VFS, "reboot"), seconds=PLAYBOOK_SECONDS)

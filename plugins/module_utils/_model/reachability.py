@@ -26,6 +26,8 @@ class Ping:
     :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
     :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received``
         hides
+    :ivar late: how often a packet of an earlier, shorter run to the same destination was sent again; in this run, which
+        was made for that reason, all went well
     :ivar error: why nothing was measured; then the counts are 0 and mean nothing
     """
 
@@ -36,6 +38,7 @@ class Ping:
     received: Packets
     error: typing.Optional[str] = None
     resent: Packets = 0
+    late: Packets = 0
 
     @property
     def lost(self) -> int:

@@ -48,7 +48,8 @@ from .._render import commands
 from .._schedule.collectives import Repeat, Test, announce
 from .._schedule.halving import RailTrial
 from .client_server import find_failure, line_of
-from .pods import Plan, PodOfNode, Pods, Say, workers
+from .measuring_plan import Plan, PodOfNode, Say, workers
+from .pods import Pods
 
 #: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
 SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0

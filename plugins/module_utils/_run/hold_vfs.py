@@ -6,7 +6,8 @@ it."""
 from __future__ import annotations
 
 from .._model.bandwidth import RdmaPod
-from .pods import Plan, Pods, workers
+from .measuring_plan import Plan, workers
+from .pods import Pods
 
 
 def hold(pods: Pods, plan: Plan) -> tuple[RdmaPod, ...]:

@@ -25,8 +25,10 @@ from .._schedule.layers import MOST_PAIRS
 from .._schedule.measurements import count_queue_pairs
 from .._schedule.wider import widened, wider
 from .client_server import find_failure, line_of, run_pair
+from .measuring_plan import Plan, Say
 from .observer_of import observer_of
-from .pods import PROBE_LIMIT, Plan, Pods, Say
+from .pod_look import PROBE_LIMIT
+from .pods import Pods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000

@@ -20,7 +20,7 @@ from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.node.memlock import MemlockError
 from .._parse.node.memlock import parse as parse_log
 from .._render.memlock import render_memlock_pod
-from .pods import lacking, workers
+from .measuring_plan import explain_lacking, workers
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
@@ -76,7 +76,7 @@ class Prover:
                         proofs[key] = MemlockProof(fabric.name, name, error=self._task.refused[fabric.name].told)
                         continue
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
-                        proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
+                        proofs[key] = MemlockProof(fabric.name, name, error=explain_lacking(wanted, name, known))
                         continue
                     made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
                     pods[key] = made

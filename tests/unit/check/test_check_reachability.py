@@ -440,6 +440,18 @@ def test_a_packet_that_was_sent_again_is_a_loss() -> None:
     assert pair.measured == "1 of 56 messages lost, 1.79 %"
 
 
+def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> None:
+    what = facts(lambda *_pair: 0)
+    first, *others = what.pings["worker-1"].value or ()
+    late = Ping(first.rdma_device, 1, first.destination_lid, 1000, 1000, late=1)
+    findings = checked(
+        reachability.Facts(**{**vars(what), "pings": {**what.pings, "worker-1": ObservedPings((late, *others))}})
+    )
+    assert not [finding for finding in findings if finding.status in ("fail", "unknown")]
+    (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "warn"]
+    assert pair.measured == "0 of 1000 messages lost, 0 %; in a shorter run before, sent again: 1"
+
+
 @pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
 def test_more_answers_than_packets_are_no_proof(transmitted: int, received: int, resent: int) -> None:
     what = facts(lambda *_pair: 0)

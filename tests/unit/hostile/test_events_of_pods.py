@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_readiness import ReadinessWait
 
 KUBELET = {"source": {"component": "kubelet", "host": "worker-1"}}
 NEWER = {"source": {"component": "kubelet"}, "reportingComponent": "kubelet", "reportingInstance": "worker-1"}
@@ -39,6 +39,6 @@ def test_an_event_of_another_node_is_no_cause(who: dict[str, typing.Any], told: 
                 "1",
             )
 
-    pods = object.__new__(Pods)
-    pods._cluster = typing.cast("typing.Any", Server())
-    assert pods._last_warning(RdmaPod("compute", "worker-1", "p", "linerate-measure")) == told
+    wait = object.__new__(ReadinessWait)
+    wait._cluster = typing.cast("typing.Any", Server())
+    assert wait._find_last_warning(RdmaPod("compute", "worker-1", "p", "linerate-measure")) == told

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
 
 COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata":{"finalizers":null}}'"""
 
@@ -65,7 +65,7 @@ class Api:
 )
 def test_a_finalizer_is_named_with_the_command_that_takes_it_off(finalizers: typing.Any, words: str) -> None:
     api = Api(finalizers)
-    (told,) = sweep(typing.cast("typing.Any", api), 60, lambda: api.now, api.sleep)
+    (told,) = remove_pods(typing.cast("typing.Any", api), 60, lambda: api.now, api.sleep)
     assert told.startswith("linerate-measure/p (deleted after 60 s without the word of its node bad")
     assert (words + COMMAND in told) if words else "finalizers" not in told
 
@@ -182,7 +182,7 @@ def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, 
 )
 def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
     api = HeldPods("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
-    (told,) = sweep(typing.cast("typing.Any", api), 60, api.clock, api.sleep)
+    (told,) = remove_pods(typing.cast("typing.Any", api), 60, api.clock, api.sleep)
     assert told.startswith("linerate-measure/p (deleted after 60 s") and words in told
 
 

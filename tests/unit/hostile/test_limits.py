@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import parse_replies
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pair import PairMeasurement
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
 
 
@@ -351,12 +351,10 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     def attempt(*_arguments: typing.Any) -> typing.NoReturn:
         raise RecursionError("maximum recursion depth exceeded")
 
-    monkeypatch.setattr(BandwidthRun, "_attempt", attempt)
-    monkeypatch.setattr(BandwidthRun, "_next_ports", lambda _bench: 18600)
+    monkeypatch.setattr(PairMeasurement, "_attempt", attempt)
     client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
     fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
-    pair = BandwidthRun._attempt_or_not(
-        object.__new__(BandwidthRun), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0
-    )
+    measurement = PairMeasurement(typing.cast("typing.Any", None), time.monotonic, lambda _line: None)
+    pair = measurement._guard_attempt(fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0)
     assert pair.failure == "no_measurement" and pair.average_gbps is None
     assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")

@@ -24,8 +24,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import explain_lacking
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on, seen_in
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import lacking, sweep
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
@@ -95,7 +96,7 @@ def test_a_node_too_large_to_be_read_is_not_ready_by_its_name_and_the_others_are
     }
     assert found["worker-2"].not_ready == f"its object is {CAUSE}"
     assert (found["worker-2"].labels, found["worker-2"].allocatable) == ({"rdma": "yes"}, {})
-    why = lacking("nvidia.com/ib", "worker-2", found)
+    why = explain_lacking("nvidia.com/ib", "worker-2", found)
     assert why == f"the node offers no nvidia.com/ib; it is not ready: its object is {CAUSE}"
 
 
@@ -242,7 +243,7 @@ def test_mirror_pods_of_any_size_and_number_keep_no_observer_from_being_found(mo
 
 def test_mirror_pods_of_any_size_are_not_swept_and_end_no_sweep() -> None:
     pods = [mirror(1), mirror(2)]
-    assert sweep(Cluster(Server(pods=pods, nodes=[])), 60, lambda: 0.0, lambda _seconds: None) == ()
+    assert remove_pods(Cluster(Server(pods=pods, nodes=[])), 60, lambda: 0.0, lambda _seconds: None) == ()
 
 
 def test_mirror_pods_of_any_size_hold_up_no_namespace() -> None:

@@ -14,7 +14,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
 
 FABRIC: dict[str, typing.Any] = {
     "name": "compute",
@@ -115,10 +116,12 @@ def test_a_pod_of_an_earlier_run_is_told_as_one() -> None:
 
 def test_a_pod_on_another_node_is_not_looked_into() -> None:
     made = pods(Api(of_ours, TAKEN))
-    done: dict[str, tuple[RdmaPod, Resource]] = {}
     found = {"metadata": {"name": "p"}, "spec": {"nodeName": "evil"}, "status": {"phase": "Running"}}
-    made._judge_pod(RdmaPod("compute", "victim", "p", "linerate-measure"), found, {}, (), 0.0, False, done)
-    assert done["p"][0].cause == "taken" and done["p"][0].error == "the pod is on node evil; expected victim"
+    judged = made._readiness._judge_pod(
+        RdmaPod("compute", "victim", "p", "linerate-measure"), found, {}, (), 0.0, False
+    )
+    assert judged is not None
+    assert judged[0].cause == "taken" and judged[0].error == "the pod is on node evil; expected victim"
 
 
 def test_mirror_pods_are_not_waited_for() -> None:

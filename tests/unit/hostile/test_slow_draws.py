@@ -12,7 +12,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, PodOfNode, Pods, workers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan, PodOfNode, workers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, RAILS, TWO_RAILS, Api, Clock
 
@@ -85,7 +86,7 @@ def whole(ready: typing.Mapping[str, float], nodes: str = "abc") -> tuple[list[P
     plan = Plan(intent.fabrics, intent.cluster, tuple(nodes), pod_seconds=900.0)
 
     class Told(Pods):
-        def _feed(self) -> typing.Any:
+        def _open_feed(self) -> typing.Any:
             return Feed(api, clock, ready)
 
         def _listen(self) -> None:

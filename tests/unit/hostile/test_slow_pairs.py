@@ -11,15 +11,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
-    ClusterIntent,
     Fabric,
     Ipam,
     Network,
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pair import PairMeasurement
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
     Task,
     compute_most_seconds_of_a_pair,
@@ -100,35 +98,28 @@ class Pods:
         self.clock.now += self.away
 
 
-def bench_of(client: Client, away: float) -> tuple[BandwidthRun, list[RdmaPod]]:
+CLIENT, SERVER = (
+    RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}")
+    for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)
+)
+
+
+def measurement_of(client: Client, away: float) -> PairMeasurement:
     clock = client.clock
-    bench = BandwidthRun(
-        typing.cast("typing.Any", None),
-        Plan((FABRIC,), ClusterIntent(), ("a", "b")),
-        clock,
-        lambda _seconds: None,
-        lambda _line: None,
-    )
-    bench._pods = typing.cast("typing.Any", Pods(client, Server(clock), away))
-    ends = [
-        RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}")
-        for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)
-    ]
-    return bench, ends
+    return PairMeasurement(typing.cast("typing.Any", Pods(client, Server(clock), away)), clock, lambda _line: None)
 
 
 def measure(client: Client, away: float = 0.0) -> PairResult:
-    bench, ends = bench_of(client, away)
-    return bench._pair(FABRIC, Task.between((0, "a"), (0, "b")), ends[0], ends[1], 0)
+    return measurement_of(client, away).measure(FABRIC, Task.between((0, "a"), (0, "b")), CLIENT, SERVER, 0)
 
 
 def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
-    bench, ends = bench_of(client, away)
     amount = wider(FABRIC, 1)
+    assert amount is not None
     pair = PairResult(
         FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000
     )
-    return bench._once_more(FABRIC, {(end.rail, end.node): end for end in ends}, pair, amount)
+    return measurement_of(client, away).measure_wider(FABRIC, pair, CLIENT, SERVER, amount)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pathlib
+import platform
 import sys
 import time
 
@@ -87,3 +88,19 @@ def test_choice_of_the_user_comes_first(host: pathlib.Path, monkeypatch: pytest.
     monkeypatch.setenv("LAB_ACCELERATOR", "xen")
     with pytest.raises(StepError, match="'xen'"):
         accelerator.options()
+
+
+@pytest.mark.skipif(platform.machine() != accelerator.X86, reason="x86's counter")
+def test_kernel_is_told_the_frequency_of_the_counter_within_the_percent_that_it_refines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_ACCELERATOR", accelerator.TCG)
+    told = dict(word.partition("=")[::2] for word in accelerator.kernel_arguments().split())
+    accelerator.measure_counter.cache_clear()
+    assert int(told["tsc_early_khz"]) == pytest.approx(accelerator.measure_counter(), rel=0.002)
+    assert 500_000 < int(told["tsc_early_khz"]) < 10_000_000, "kHz of a processor"
+
+
+def test_kernel_by_kvm_reads_the_frequency_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_ACCELERATOR", accelerator.KVM)
+    assert "tsc_early_khz" not in accelerator.kernel_arguments()

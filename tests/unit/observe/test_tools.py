@@ -537,12 +537,34 @@ def test_few_packets_go_first_and_then_more(tools: Tools) -> None:
 
 @pytest.mark.parametrize(
     ("back", "stderr", "lost"),
-    [("0", "", 5), ("4", "", 1), ("5", "ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)", 1)],
+    [("0", "", 5), ("4", "", 1), ("4", "ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)", 2)],
 )
 def test_after_a_loss_no_more_are_sent(tools: Tools, back: str, stderr: str, lost: int) -> None:
     tools.add("ibping", f"echo '{stderr}' >&2; {CLIENT} {back}")
     (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
     assert (ping.transmitted, ping.lost, ping.error) == (5, lost, None) and len(tools.calls("ibping")) == 1
+
+
+RESENT = "echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2"
+
+
+def test_packets_that_were_late_once_are_followed_by_ten_times_as_many(tools: Tools, tmp_path: pathlib.Path) -> None:
+    tools.add("ibping", f"[ -e {tmp_path}/late ] || {{ : > {tmp_path}/late; {RESENT}; }}; {CLIENT} $2")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
+    assert [call.split()[7] for call in tools.calls("ibping")] == ["5", "5", "50", "500", "445"]
+    assert (ping.transmitted, ping.lost, ping.late, ping.error) == (1000, 0, 1, None)
+
+
+def test_packets_that_are_late_again_are_lost(tools: Tools) -> None:
+    tools.add("ibping", f"{RESENT}; {CLIENT} $2")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=10)
+    assert (ping.transmitted, ping.lost, ping.late, ping.error) == (10, 2, 0, None)
+
+
+def test_a_second_run_that_does_not_end_says_nothing(tools: Tools, tmp_path: pathlib.Path) -> None:
+    tools.add("ibping", f"[ ! -e {tmp_path}/late ] || exec sleep 60; : > {tmp_path}/late; {RESENT}; {CLIENT} $2")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=100, timeout_ms=100, parallel=1, limit_seconds=1)
+    assert (ping.transmitted, ping.lost, ping.late, ping.error) == (5, 1, 0, None)
 
 
 def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools: Tools) -> None:

@@ -43,7 +43,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives imp
     own_lines,
     unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import (
     CLUSTER,
     COLLECTIVES,

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
 from ansible_collections.linerate.rdma.plugins.module_utils._run import measure_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.port_counters import NO_COUNTERS, Counters
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.port_counters import PROBES, list_ports
 from tests.unit.fat_tree import guid

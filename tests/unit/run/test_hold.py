@@ -13,7 +13,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+    NOT_CHECKED,
+    Plan,
+    list_all_unstarted,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 INTENT = parse_intent([FABRIC])
@@ -53,6 +58,6 @@ def test_a_node_without_virtual_functions_has_no_pod() -> None:
 
 
 def test_what_check_mode_does_not_start() -> None:
-    assert [(pod.fabric, pod.node, pod.error) for pod in unstarted(PLAN, NOT_CHECKED)] == [
+    assert [(pod.fabric, pod.node, pod.error) for pod in list_all_unstarted(PLAN, NOT_CHECKED)] == [
         ("storage", node, NOT_CHECKED) for node in ("a", "b")
     ]

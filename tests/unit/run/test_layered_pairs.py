@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _read_observers as observers_of
 
 from .test_pairs import FABRIC, TABLE, Api, Clock, Shell

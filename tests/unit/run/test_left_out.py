@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.left_out import PARTNERS
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import compute_most_seconds_of_a_pair
 from tests.unit.run.test_pairs import FABRIC, Api, Clock

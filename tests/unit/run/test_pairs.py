@@ -19,7 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod as render_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import GONE_SECONDS, Plan, Pods, sweep, workers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import GONE_SECONDS, Plan, workers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 
 FABRIC: dict[str, typing.Any] = {
@@ -845,7 +847,7 @@ def test_what_a_living_node_kept_of_an_earlier_run_does_not_end_this_one() -> No
         "deletionTimestamp": "2026-01-02T03:04:05Z",
     }
     api.pods["old"] = {"kind": "Pod", "node": "b", "metadata": metadata, "spec": {"nodeName": "b"}}
-    swept = sweep(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
+    swept = remove_pods(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
     assert len(swept) == 1 and "without the word of its node b" in swept[0]
     assert (api.forced, api.pods) == (["old"], {})
 
@@ -859,7 +861,7 @@ def test_a_long_wait_for_images_gives_no_node_as_long_to_end_its_pod() -> None:
     def pause(seconds: float) -> None:
         clock.now += seconds
 
-    swept = sweep(typing.cast(Cluster, api), 900.0, clock, pause)
+    swept = remove_pods(typing.cast(Cluster, api), 900.0, clock, pause)
     assert api.forced == ["old"] and f"deleted after {GONE_SECONDS:.0f} s without the word of its node b" in swept[0]
     assert GONE_SECONDS <= clock.now < GONE_SECONDS + 5
 
@@ -893,7 +895,7 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), pod_seconds=150.0, run="run-1")
     pods = Pods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
-    monkeypatch.setattr(pods, "_feed", News)
+    monkeypatch.setattr(pods._readiness, "_open_feed", News)
     monkeypatch.setattr(pods, "_listen", lambda: None)
     with workers(2) as pool:
         started = pods.start_whole(

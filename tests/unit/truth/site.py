@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import S
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, NcclApi, functions_of
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Clock
 

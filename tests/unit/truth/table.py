@@ -1368,6 +1368,7 @@ ROWS: tuple[Row, ...] = (
     Row(("bandwidth",), ("layers",), "It tells where a pair loses that has failed already."),
     Row(("bandwidth",), ("counted",), "It tells more of a link that has failed already."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
+    Row(("pings",), ("node[].late",), "None of ten times as many was late.", ("more",), INFINIBAND, warns=True),
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(
         ("bandwidth",),

@@ -45,6 +45,7 @@ EXPLAINED: dict[str, Explanation] = {
             "No route, a port that went down, or a server that is gone (all are lost).",
             "Partition keys keep the two ports apart.",
             "ibping's server did not serve, so nothing was measured (unknown).",
+            "A node was busy for a moment: packets were sent again, and none of ten times as many later (a warning).",
         ),
         look=(
             "ibtracert SOURCE_LID DESTINATION_LID",

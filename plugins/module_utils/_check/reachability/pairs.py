@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._model.fabric import Place
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
 from ..._model.text import folded
@@ -222,6 +222,8 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
         return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
+    if pair.passed and ping.late:
+        return _judge_late(subject, f"{measured}; in a shorter run before, sent again: {ping.late}", pair)
     if pair.passed:
         return ok("reachability.pair", subject, measured, expected)
     if pair.apart and not _why_no_server(pair.server, servers):
@@ -252,6 +254,20 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
         why = "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link."
         remedy = f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors."
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+
+
+def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
+    """Judge a pair that passed at its second, longer run: packets of the first were sent again."""
+    return Finding(
+        "reachability.pair",
+        subject,
+        WARN,
+        measured,
+        "0 % loss, at once",
+        "A node was busy for a moment. A link that loses packets would have lost some of the longer run too.",
+        f"See the error counters on the path: ibtracert {pair.client.lid} {pair.server.lid}, then ibqueryerrors. If"
+        " they do not grow, there is nothing to do.",
+    )
 
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
