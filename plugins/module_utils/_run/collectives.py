@@ -443,8 +443,8 @@ class CollectivesBench:
         return keep_log(log, self._wanted.gpus_per_node)
 
     def _own_log(self, run: CollectiveRun, place: _Place, text: str, end: float) -> typing.Iterable[str]:
-        """Return the lines of a pod's log, or none where those about its own host name more ranks than its GPUs explain,
-        or take more of the CPU than a log of NCCL's: the other pods of the run keep theirs.
+        """Return the lines of a pod's log, or none where those about its own host name more ranks than its GPUs
+        explain, or take more of the CPU than a log of NCCL's: the other pods of the run keep theirs.
 
         :param end: moment from which no log is parsed
         """
