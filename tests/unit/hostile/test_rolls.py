@@ -1008,6 +1008,36 @@ def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(ch
     assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
 
 
+@pytest.mark.parametrize(
+    ("pool", "stays"),
+    [
+        (None, False),
+        # it says that it is updating while a node is NotReady
+        ({"wanted": "rendered-a", "has": "rendered-a", "Updating": "True"}, False),
+        ({"wanted": "rendered-b", "has": "rendered-a", "Updating": "True"}, True),
+        ({"wanted": "rendered-b", "has": "rendered-a", "paused": True}, False),
+    ],
+)
+def test_only_the_status_of_its_pool_says_that_a_pool_rolls_a_node(
+    checked: Site, pool: typing.Optional[dict[str, typing.Any]], stays: bool
+) -> None:
+    """The annotations of the machine config operator are in the Node, which its kubelet may write."""
+    world = typing.cast(Checked, checked.world)
+    notes = {f"machineconfiguration.openshift.io/{name}Config": f"rendered-{name}" for name in ("current", "desired")}
+    world.put("Node", merged(ready(world.seen("worker-1"), False), {"metadata": {"annotations": notes}}))
+    if pool is not None:
+        world._objects["/apis/machineconfiguration.openshift.io"] = {}
+        world._events["/apis/machineconfiguration.openshift.io"] = []
+        conditions = [{"type": "Updating", "status": pool.get("Updating", "False")}]
+        spec = {"nodeSelector": {}, "configuration": {"name": pool["wanted"]}, "paused": pool.get("paused", False)}
+        status = {"configuration": {"name": pool["has"]}, "conditions": conditions}
+        world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec, "status": status}])
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    assert len(checks.release_all()) == (0 if stays else 2)
+    assert world.paused("NHC") is world.paused("MHC") is stays
+
+
 def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:
     one = ClusterNode("w1", ready=True)
     (why,) = remediates(one, (), {MHC: "machinehealthchecks is forbidden"}, True)
