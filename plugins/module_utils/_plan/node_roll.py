@@ -206,7 +206,7 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
     rolls = (_pool_line(pool) for pool in planned.rolls)
     # the machine config operator goes on by itself
     several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
-    end = ["the first node that fails ends the roll; those after it are untouched"] if several else []
+    end = ["the first node that fails ends the roll; one whose pods do not go is left out"] if several else []
     return (
         *([planned.refusal] if planned.refusal else []),
         *planned.shape,

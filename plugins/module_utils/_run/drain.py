@@ -29,6 +29,10 @@ class NodeFailed(RdmaError):
     """A node that gets no further."""
 
 
+class NotDrained(NodeFailed):
+    """A node whose pods do not go. Nothing but its cordon is to be undone."""
+
+
 class Drain:
     """Drains nodes of one cluster.
 

@@ -157,7 +157,7 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     planned = roller.plan(NODES, REBOOT)
     site.world.add("cache", "worker-1", volumes=SCRATCH)
     first = of(roller.roll(planned), "worker-1")
-    assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
+    assert first.state == "blocked" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned(
         "worker-1"
     )
@@ -310,7 +310,7 @@ def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None
     world.do = do  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
     assert (
-        first.state == "failed"
+        first.state == "blocked"
         and "again and again" in first.why
         and site.resets() == {}
         and world.note("worker-1") is None
@@ -366,7 +366,7 @@ def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_t
     world.do, world.pause = do, make  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
     evicted = [what for what in world.did if what.startswith("evict")]
-    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("failed", False)), first.why
+    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("blocked", False)), first.why
 
 
 def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
@@ -405,6 +405,53 @@ def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
 def test_what_tolerates_a_cordon(toleration: dict[str, str], tolerates: bool) -> None:
     pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
     assert core.pod(pod).tolerates_cordon is tolerates
+
+
+class Twins(World):
+    """Answers as the API server to the eviction of a pod that two budgets select."""
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
+        if path.endswith("/twin/eviction"):
+            message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            return 500, {"kind": "Status", "code": 500, "reason": "InternalError", "message": message}
+        return super().write(method, path, body, dry_run)
+
+
+def twin_budgets() -> list[Resource]:
+    return [
+        {
+            "metadata": {"name": name, "namespace": "jobs"},
+            "spec": {"selector": {"matchLabels": {"app": "twin"}}},
+            "status": {"disruptionsAllowed": 1},
+        }
+        for name in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_pod_of_two_budgets_keeps_its_own_node_out_alone(certificates: Certificates, planned: bool) -> None:
+    """It was planned as free, its node failed, and the roll of all nodes ended there."""
+    with playing(certificates, Twins()) as site:
+        site.world.add("twin", "worker-1", labels={"app": "twin"})
+        for budget in twin_budgets() if planned else ():
+            site.world.put("PodDisruptionBudget", budget)
+        done = site.run()
+        assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "done"}
+        first = of(done, "worker-1")
+        assert "more than one PodDisruptionBudget" in first.why
+        assert first.did == () if planned else first.did[-1] == "uncordoned"
+        assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+        assert "worker-1" not in site.resets()
+
+
+def test_nodes_whose_pods_do_not_go_take_a_bounded_time(site: Site) -> None:
+    for name in NODES:
+        site.world.add(f"web-{name}", name)
+        site.world.held[f"web-{name}"] = 10**9
+    site.limits = RollLimits(drain=100.0)
+    done = site.run()
+    assert states(done) == {"worker-1": "blocked", "worker-2": "blocked", "worker-3": "left"}
+    assert "for nodes whose pods do not go" in of(done, "worker-3").why
 
 
 def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
@@ -589,7 +636,7 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any(
         "compact cluster of 3 nodes" in line for line in lines(planned)
     )
-    assert lines(planned)[-1] == "the first node that fails ends the roll; those after it are untouched"
+    assert lines(planned)[-1] == "the first node that fails ends the roll; one whose pods do not go is left out"
     down: set[str] = set()
     original = site.world.do
 
