@@ -87,6 +87,20 @@ class KeptLog:
         ranks = [rank for communicator in self.communicators for rank in communicator.ranks]
         return sum(kinds) + sum((_at(of_ranks, rank.kind) or 0) + (_at(kinds, rank.process) or 0) for rank in ranks)
 
+    @property
+    def most_channels(self) -> int:
+        """Return the channels of the kind of ranks that has most: a check goes through each of them."""
+        return max((item.channels or 0 for item in self.rank_kinds), default=0)
+
+    def count_ranks(self) -> dict[str, int]:
+        """Return the number of ranks of each host, in all communicators."""
+        found: dict[str, int] = {}
+        for rank in (rank for communicator in self.communicators for rank in communicator.ranks):
+            process = _at(self.processes, rank.process)
+            if process is not None:
+                found[process.host] = found.get(process.host, 0) + 1
+        return found
+
     def restore(self) -> NcclLog:
         """Return the whole log. What names a number that is not there is left out, so that it is not known."""
         processes: list[NcclProcess] = []

@@ -75,7 +75,8 @@ def apply_all(
     outcome, not an end.
 
     A namespace that somebody else made is left as it is. An object of a joint kind that somebody else made gets our
-    fields, and stays theirs.
+    fields, and stays theirs. Any other object that somebody else made is used as it is where it equals the rendered
+    one, and refused where it differs: our label on it would have the teardown delete it.
 
     :param wanted: fabric and object
     :param check_mode: stop after the dry run
@@ -148,6 +149,8 @@ def _plan(
     if there is not None and definition["kind"] in _JOINT and not ours(there):
         # our label would have the teardown delete what is not ours
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
+    elif there is not None and ours(definition) and not ours(there):
+        return definition, _compare(cluster, applied, definition, there)
     before = stable(there) if there is not None else None
     try:
         result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=True)
@@ -156,6 +159,32 @@ def _plan(
     after = stable(result)
     action = "created" if before is None else "unchanged" if before == after else "changed"
     return definition, Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
+
+
+def _compare(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:
+    """Return the outcome of an object that somebody else made, and that an apply would make the collection's: unchanged
+    where the server finds it equal to the rendered one, refused otherwise. Nothing is written."""
+    metadata, before = dict(definition["metadata"]), stable(there)
+    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in (LABEL, _FABRIC)}
+    if not metadata["labels"]:
+        del metadata["labels"]
+    differs = "differs from the rendered object"
+    try:
+        result, warnings = cluster.apply({**definition, "metadata": metadata}, FIELD_MANAGER, dry_run=True)
+        if stable(result) == before:
+            used = f"it has no label {LABEL}={MANAGER}, so it is used as it is, and no teardown deletes it"
+            return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
+    except ApiError as error:
+        if error.reason != "Conflict":
+            return Outcome(_refused(applied, error), before, before)
+        differs = error.text
+    where = f"-n {applied.namespace} " if applied.namespace else ""
+    refusal = (
+        f"somebody else made it, since it has no label {LABEL}={MANAGER}, and {differs}. Use another name, delete it,"
+        f" or hand it over, so that a teardown deletes it: kubectl {where}label {kind_of(definition).lower()}"
+        f" {applied.name} {LABEL}={MANAGER} --overwrite"
+    )
+    return Outcome(dataclasses.replace(applied, action="refused", reason=FOREIGN, refusal=refusal), before, before)
 
 
 def _unjudged(definition: Resource, planned: Outcome, made: typing.Iterable[AppliedObject]) -> Outcome:

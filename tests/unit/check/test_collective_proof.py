@@ -106,7 +106,7 @@ def test_shared_memory_that_the_intent_allows_is_proven() -> None:
 def test_one_node_over_nvlink_is_proven() -> None:
     run, proof = prove_text(text_of("all_reduce-info"), ONE_NODE)
     assert not_passed(proof) == [] and proof.status == PASS and count_rows(run, proof) == run.rows and run.rows
-    assert len(proof.channels) == 48 and {verdict.ways for verdict in proof.channels} == {("P2P/direct pointer",)}
+    assert proof.count == 48 and {verdict.ways for verdict in proof.channels} == {("P2P/direct pointer",)}
 
 
 def test_one_node_is_not_two() -> None:
@@ -312,7 +312,7 @@ def prove_each(text: str, job: Job = EACH) -> Proof:
 
 def test_a_test_of_each_to_each_is_proven_by_its_connections() -> None:
     proof = prove_each(EACH.text())
-    assert not_passed(proof) == [] and proof.status == PASS and len(proof.channels) == 4
+    assert not_passed(proof) == [] and proof.status == PASS and proof.count == 4
     assert prove_text(text_of("alltoall"), ONE_NODE)[1].status == UNKNOWN
     # by the GPU on the rail of the target (PXN)
     assert prove_each(EACH.text().replace("via NET/IB/1/GDRDMA", "via NET/IB/1(0)/GDRDMA")).status == PASS
@@ -367,7 +367,7 @@ def test_rail_by_rail_is_proven_by_the_slowest_group() -> None:
     text, run = rail_by_rail()
     wanted = dataclasses.replace(TWO_NODES, slowest_group=True, groups=2, ranks=2)
     proof = prove_run(nccl_log.parse_text(text), run, wanted)
-    assert not_passed(proof) == [] and len(proof.channels) == 16
+    assert not_passed(proof) == [] and proof.count == 16
     assert [finding.check for finding in not_passed(prove_run(nccl_log.parse_text(text), run, TWO_NODES))] == [
         "collectives.groups"
     ]

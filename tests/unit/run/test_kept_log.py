@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts, RanTest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import UNKNOWN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kept_log import (
@@ -23,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kept_log impo
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclProblem, NcclRoute
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import MOST_BYTES, json_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
@@ -117,3 +119,48 @@ def test_a_folder_that_makes_much_of_little_is_not_judged(monkeypatch: pytest.Mo
         facts = Facts(("a",), CollectivesFacts("compute", runs=(RanTest("all_reduce", "one node", ("a",), log=log),)))
         findings = [item for item in check(intent, facts) if item.check == "collectives.log"]
         assert [item.status for item in findings] == ([] if judged else [UNKNOWN])
+
+
+def with_ranks(kept: KeptLog, times: int, channels: int = 64) -> KeptLog:
+    """Return a log whose ranks are there several times, all of one kind with many channels."""
+    (whole,) = kept.communicators
+    kind = dataclasses.replace(kept.rank_kinds[0], channels=channels)
+    ranks = tuple(dataclasses.replace(rank, kind=0) for rank in whole.ranks * times)
+    return dataclasses.replace(kept, rank_kinds=(kind,), communicators=(dataclasses.replace(whole, ranks=ranks),))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "times", "channels", "measured", "expected"),
+    [
+        (1, 1, 64, "", ""),
+        (1, 2, 64, "16 ranks of job-worker-0", "8 ranks of a host at most"),
+        (2, 1, 64, "ranks of 2 hosts", "1 hosts at most"),
+        (1, 1, 10_000, "a rank with 10000 channels", "9999 channels at most"),
+        (1, 1, 9_000, "parts", "50000 parts at most"),
+    ],
+)
+def test_a_log_of_more_than_the_nodes_of_its_run_can_have_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, nodes: int, times: int, channels: int, measured: str, expected: str
+) -> None:
+    """A rank is 50 bytes of a fact, and a verdict on each of its channels many times that."""
+    monkeypatch.setattr(collectives_check, "MOST_PARTS_OF_LOG", 50_000)
+    intent = parse_intent([FABRIC], None, CLUSTER)
+    log = with_ranks(keep_log(job(nodes), 8), times, channels)
+    runs = (RanTest("all_reduce", "one node", ("a",), log=log),)
+    found = [
+        item
+        for item in check(intent, Facts(("a",), CollectivesFacts("compute", runs=runs)))
+        if item.check == "collectives.log"
+    ]
+    if not expected:
+        assert found == []
+        return
+    (finding,) = found
+    assert (finding.status, finding.subject) == (UNKNOWN, "all_reduce, one node: a")
+    assert measured in finding.measured and finding.expected == expected
+
+
+def test_verdicts_of_a_rank_grow_with_their_causes_and_not_with_its_channels() -> None:
+    log = with_ranks(keep_log(job(1), 8), 1, 9_000).restore()
+    proof = prove_run(log, NcclTests(), RequiredProof(1, {}, ()))
+    assert len(proof.channels) <= 2 * 8 and proof.count >= 8 * 9_000

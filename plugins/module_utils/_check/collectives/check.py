@@ -22,13 +22,21 @@ from ..fleet.hcas_of_fabric import resolve
 from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware
-from .wanted import pick_fabric
+from .wanted import MOST_GPUS, pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
 SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
 #: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for
 #: three collectives
 MOST_PARTS = 64_000_000
+#: of the log of one run: 8,192 ranks with 64 channels each, by five routes, have 3.3 million
+MOST_PARTS_OF_LOG = 4_000_000
+#: ranks of a host for each of its GPUs, which has one, or one in each of a few communicators
+MOST_RANKS_OF_GPU = 4
+#: channels of a rank, which a log writes in four digits
+MOST_CHANNELS = 9_999
+#: nodes of a test that its subject names
+_NAMED = 4
 #: leaf of all nodes, where the leaf of none of them is known
 UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
@@ -137,9 +145,19 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         )
         return JudgedRuns((too_many,), ())
     found: dict[TestKey, list[RanTest]] = {}
-    for ran in seen.runs:
-        found.setdefault(ran.key, []).append(ran)
     findings: list[Finding] = []
+    for ran in seen.runs:
+        excess = _explain_excess(ran, wanted.gpus_per_node)
+        if excess:
+            measured, expected = excess
+            subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED)}"
+            why = "No run of these nodes has such a log, so another program wrote it. It is not judged."
+            remedy = "Look at the pod of the host that is named, or run the stage again."
+            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, f"{expected} at most", why, remedy))
+            told = dataclasses.replace(ran, log=None, evidence=f"its log has {measured}, and is not judged")
+            found.setdefault(ran.key, []).append(told)
+        else:
+            found.setdefault(ran.key, []).append(ran)
     figures: list[GroupFigure] = []
     for course in list_courses(wanted, fabric, facts, seen.pods):
         while True:
@@ -151,6 +169,27 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         findings += [*course.findings, *course.end()]
         figures += course.figures.values()
     return JudgedRuns(tuple(findings), tuple(figures))
+
+
+def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
+    """Return what the log of a run has too much of for the nodes of that run, and the limit; None where it fits. A few
+    bytes of a fact may name a kind of ranks, so a small fact may have a log of any size.
+
+    :param gpus: of a node
+    """
+    if ran.log is None:
+        return None
+    places, of_host, ranks = len(set(ran.nodes)), MOST_RANKS_OF_GPU * min(gpus, MOST_GPUS), ran.log.count_ranks()
+    if len(ranks) > places:
+        return f"ranks of {len(ranks)} hosts", f"{places} hosts"
+    for host, count in ranks.items():
+        if count > of_host:
+            return f"{count} ranks of {host}", f"{of_host} ranks of a host"
+    if ran.log.most_channels > MOST_CHANNELS:
+        return f"a rank with {ran.log.most_channels} channels", f"{MOST_CHANNELS} channels"
+    if ran.log.size > MOST_PARTS_OF_LOG:
+        return f"{ran.log.size} parts", f"{MOST_PARTS_OF_LOG} parts"
+    return None
 
 
 def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:

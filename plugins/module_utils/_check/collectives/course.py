@@ -296,7 +296,7 @@ class Course:
                 ok(
                     "collectives.way",
                     subject,
-                    f"{len(proof.channels)} {'ranks' if run.test == EACH_TO_EACH else 'channels'} proven",
+                    f"{proof.count} {'ranks' if run.test == EACH_TO_EACH else 'channels'} proven",
                     "each channel by the transport that the intent wants",
                 )
             )

@@ -77,18 +77,18 @@ class RequiredProof:
 
 @dataclasses.dataclass(frozen=True)
 class ChannelVerdict:
-    """One channel of one rank.
+    """The channels of one rank that have a verdict and its cause alike.
 
     :ivar communicator: its name
-    :ivar channel: its number; None of a rank whose number of channels is not known
+    :ivar channels: their numbers; none of a rank whose number of channels is not known
     :ivar ways: as NCCL writes them, without the number of the device
-    :ivar why: empty of a channel that passes
+    :ivar why: empty of channels that pass
     """
 
     communicator: str
     host: str
     rank: int
-    channel: typing.Optional[int]
+    channels: tuple[int, ...]
     status: Status
     ways: tuple[str, ...]
     why: str = ""
@@ -99,12 +99,17 @@ class ChannelVerdict:
 class Proof:
     """The proof that a log gives of a run.
 
-    :ivar channels: a verdict on each channel of each rank
+    :ivar channels: verdicts on all channels of each rank
     :ivar findings: on the run, its log, its ranks and its hosts
     """
 
     channels: tuple[ChannelVerdict, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def count(self) -> int:
+        """Return the number of channels that were judged; of a test of each to each that of ranks."""
+        return _count(self.channels)
 
     @property
     def status(self) -> Status:
@@ -113,6 +118,10 @@ class Proof:
         if FAIL in seen:
             return FAIL
         return UNKNOWN if UNKNOWN in seen or not self.channels else PASS
+
+
+def _count(verdicts: typing.Iterable[ChannelVerdict]) -> int:
+    return sum(len(verdict.channels) or 1 for verdict in verdicts)
 
 
 def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
@@ -316,20 +325,14 @@ def _judge_channels(
                 by_channel.setdefault(channel, []).append(route)
         if rank.channels is None:
             why = "the log does not say how many channels the rank has"
-            yield ChannelVerdict(communicator.name, rank.host, rank.rank, None, UNKNOWN, (), why, _WHOLE)
+            yield ChannelVerdict(communicator.name, rank.host, rank.rank, (), UNKNOWN, (), why, _WHOLE)
+        alike: dict[tuple[_Verdict, tuple[str, ...]], list[int]] = {}
         for channel in sorted({*by_channel, *range(rank.channels or 0)}):
             routes = by_channel.get(channel, [])
-            status, why, remedy = _channel(channel, routes, rank, process, wanted)
-            yield ChannelVerdict(
-                communicator.name,
-                rank.host,
-                rank.rank,
-                channel,
-                status,
-                tuple(dict.fromkeys(map(describe_route, routes))),
-                why,
-                remedy,
-            )
+            ways = tuple(dict.fromkeys(map(describe_route, routes)))
+            alike.setdefault((_channel(channel, routes, rank, process, wanted), ways), []).append(channel)
+        for ((status, why, remedy), ways), channels in alike.items():
+            yield ChannelVerdict(communicator.name, rank.host, rank.rank, tuple(channels), status, ways, why, remedy)
 
 
 def _judge_ends(communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof) -> typing.Iterator[ChannelVerdict]:
@@ -357,7 +360,7 @@ def _judge_ends(communicator: NcclCommunicator, log: NcclLog, wanted: RequiredPr
                     why = f"{found} connections {words} are in the log, and there are {least} of these ranks"
                     break
         ways = tuple(dict.fromkeys(map(describe_route, routes)))
-        yield ChannelVerdict(communicator.name, rank.host, rank.rank, None, status, ways, why, remedy)
+        yield ChannelVerdict(communicator.name, rank.host, rank.rank, (), status, ways, why, remedy)
 
 
 def _lines(routes: typing.Sequence[NcclRoute], direction: str, over: bool) -> int:
@@ -466,12 +469,12 @@ def _of_verdicts(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[F
     together: dict[tuple[str, str, int, Status, str, str], list[ChannelVerdict]] = {}
     proven = 0
     for verdict in verdicts:
-        proven += verdict.status == PASS
+        proven += _count((verdict,)) if verdict.status == PASS else 0
         if verdict.status != PASS:
             key = verdict.communicator, verdict.host, verdict.rank, verdict.status, verdict.why, verdict.remedy
             together.setdefault(key, []).append(verdict)
     for (communicator, host, rank, status, why, remedy), found in together.items():
-        numbers = spell_numbers([item.channel for item in found if item.channel is not None])
+        numbers = spell_numbers(sorted(channel for item in found for channel in item.channels))
         measured = (f"channel {numbers}: " if numbers else "") + (
             ", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "not in the log"
         )

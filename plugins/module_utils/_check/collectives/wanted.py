@@ -16,7 +16,7 @@ from ..._model.rules import run_rule, run_rules
 _LEAST_SHARE = 0.5
 #: seconds that a run of 20 iterations of 8 GiB takes at least, with the start of its ranks
 _LEAST_SECONDS = 30
-_MOST_GPUS = 64
+MOST_GPUS = 64
 #: of a message
 _LEAST_BYTES = 65536
 
@@ -55,11 +55,11 @@ def _check_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typi
         yield Mistake("fabric", measured, ", ".join(names) or "a fabric with RDMA", why, "Name one of them.")
         return
     rails = fabric.select.hcas_per_node
-    if not 1 <= wanted.gpus_per_node <= _MOST_GPUS:
+    if not 1 <= wanted.gpus_per_node <= MOST_GPUS:
         yield Mistake(
             "gpus_per_node",
             str(wanted.gpus_per_node),
-            f"1 to {_MOST_GPUS}",
+            f"1 to {MOST_GPUS}",
             "It is the number of ranks of a node.",
             "Give the GPUs of a node.",
         )

@@ -9,7 +9,7 @@ import dataclasses
 import typing
 
 from ..._model.addresses import AddressFacts
-from ..._model.apply import TAKEN, AppliedObject, Leftovers
+from ..._model.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
 from ..._model.disruption import DisruptionPlan
 from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
 from ..._model.host import KubeletStatus, Roll
@@ -305,6 +305,8 @@ def _cause(item: AppliedObject) -> str:
         return "The API server does not know the kind or the namespace: the operator is not installed."
     if item.reason == "Conflict":
         return "Another tool owns a field of the object with another value."
+    if item.reason == FOREIGN:
+        return "An admin, a user or another tool made an object of this name, and a run changes no such object."
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
         return "The user of the kubeconfig may not write this object."
     return "The API server or a webhook refused it; its own words are beside 'measured'."
@@ -321,6 +323,8 @@ def _remedy(item: AppliedObject) -> str:
         return "See the stage operators."
     if item.reason == "Conflict":
         return "Let one tool own the object: delete it, or take it out of the other tool."
+    if item.reason == FOREIGN:
+        return "Use another name in the intent, delete the object, or give it the label of the collection."
     return "Correct what the text names, and run the stage again."
 
 
