@@ -95,7 +95,11 @@ def test_network_of_both_profiles() -> None:
 
 
 def test_openshift_settings() -> None:
-    cluster = ClusterIntent({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
+    cluster = ClusterIntent(
+        {"node-role.kubernetes.io/worker": ""},
+        operator_namespace="openshift-sriov-network-operator",
+        resource_prefix="openshift.io",
+    )
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
     same_as_golden("network-openshift.golden", [item for _name, item in rendered.objects])
 

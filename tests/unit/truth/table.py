@@ -448,7 +448,7 @@ ROWS: tuple[Row, ...] = (
         ("node[].master.state",),
         "The managers of the fabric are asked after this, and their own word counts.",
     ),
-    Row(("subnets",), ("node[].error", "node[].silent", "node[].lost", "node[].barrier", "node[].linked"), _EITHER),
+    Row(("subnets",), ("node[].error", "node[].silent", "node[].barrier", "node[].linked"), _EITHER),
     Row(("subnets", "topologies"), ("", "unasked node*"), "Nothing is asked of a fabric of Ethernet.", on=ROCE),
     Row(("topologies",), ("unasked node*",), "One port of a fabric shows it; the others are not asked.", on=INFINIBAND),
     Row(("ping_plan",), ("node.servers*",), _PROVEN),

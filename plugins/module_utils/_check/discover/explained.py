@@ -131,8 +131,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "cat /etc/machine-id",
-            "ip -d link show dev INTERFACE",
-            "ethtool -P INTERFACE",
+            "ip -d link show dev ibp60s0",
+            "ethtool -P ibp60s0",
         ),
         remedy=(
             "Correct `ansible_host` in the inventory. Otherwise remove the setting that overrides the permanent address"
