@@ -63,6 +63,12 @@ PARSE_CPU, PARSING = 5.0, 300.0
 _MOST_RANKS = 32
 #: rows of a table: its sizes are doubled, and have 64 bits
 _MOST_ROWS = 64
+#: once a group hung, a test of a rail that looks for who hangs takes so many times the slowest sound one, and no fewer
+#: seconds
+TIMES_SLOWEST, LEAST_SECONDS = 5, 120
+#: times the limit of a test that tests of one collective may hang together: a node that is sound in each pair can let
+#: all larger groups hang
+MOST_HUNG = 3
 #: seconds before the end of the pods in which no test is begun
 RESERVE = 900.0
 #: pods of one group that are worked in at the same time
@@ -115,6 +121,9 @@ class CollectivesBench:
         #: by node
         self._places: dict[str, _Place] = {}
         self._end = math.inf
+        #: seconds of the slowest sound test of this collective before one hung, and those for which rounds of its tests
+        #: hung
+        self._slowest = self._hung = 0.0
 
     def run(self) -> CollectivesFacts:
         """Start the pods, go the course of each collective, and remove the pods.
@@ -239,14 +248,26 @@ class CollectivesBench:
 
     def _go(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
         """Run the tests of a course; return why it ended before its last one."""
+        self._slowest = self._hung = 0.0
+        hung: tuple[str, ...] = ()
         while True:
             tests = course.next()
             if not tests:
                 return ""
             if self._clock() >= self._end:
                 return f"its pods end after {render.LIFETIME_SECONDS} s, and {len(tests)} tests at least are left"
+            if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
+                return (
+                    f"groups hung for {self._hung:.0f} s together; at least one of {folded(hung, 8)} lets a group hang,"
+                    " and which one is not decided"
+                )
             ran = list(pool.map(lambda item: self._ran(course, *item), tests))
             runs += ran
+            late = [result for result in ran if result.failure == "hang"]
+            self._hung += max((result.seconds for result in late), default=0.0)
+            if not self._hung:
+                self._slowest = max([self._slowest, *(result.seconds for result in ran if not result.failure)])
+            hung = min([nodes for nodes in (hung, *(result.nodes for result in late)) if nodes], key=len, default=())
             told = course.take(tests, {test: result for (test, _run), result in zip(tests, ran)})
             for (test, _run), result in zip(tests, ran):
                 self._say(
@@ -270,10 +291,14 @@ class CollectivesBench:
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
         made."""
+        wanted = self._wanted
+        if self._hung and isinstance(test, RailTrial):
+            seconds = max(LEAST_SECONDS, math.ceil(TIMES_SLOWEST * self._slowest))
+            wanted = dataclasses.replace(wanted, seconds=min(wanted.seconds, seconds))
         rail = test.rail if isinstance(test, RailTrial) else None
         result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
-            return self._run(course.subject(test), run, result)
+            return self._run(course.subject(test), run, result, wanted)
         except LeaseLost:
             raise
         except ApiError as error:
@@ -285,14 +310,12 @@ class CollectivesBench:
                 result, failure="no_measurement", evidence=str(wrap_unforeseen(error, run.name))[:300]
             )
 
-    def _run(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
+    def _run(self, subject: str, run: CollectiveRun, result: RanTest, wanted: Collectives) -> RanTest:
         places = [self._places[node] for node in run.nodes]
         gone = self._pods.gone(*(place.pod for place in places))
         if gone is not None:
             return dataclasses.replace(result, failure=gone.kind, evidence=gone.evidence)
-        command = render.render_mpirun(
-            run, self._wanted, self._fabric, self._plan.cluster, [place.host for place in places]
-        )
+        command = render.render_mpirun(run, wanted, self._fabric, self._plan.cluster, [place.host for place in places])
         opened: list[Shell] = []
 
         def shell(place: _Place) -> Shell:
@@ -314,7 +337,7 @@ class CollectivesBench:
                 self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell, end)
             else:
                 first.start(command)
-            ended = self._await(subject, first, places)
+            ended = self._await(subject, first, places, wanted.seconds)
         finally:
             for item in opened:
                 item.close()
@@ -406,11 +429,14 @@ class CollectivesBench:
         """Return the seconds until a moment, at most ``limit``."""
         return min(limit, max(0.0, end - self._clock()))
 
-    def _await(self, subject: str, shell: Shell, places: typing.Sequence[_Place]) -> CommandResult:
-        """Wait for mpirun, and tell of it now and then."""
+    def _await(self, subject: str, shell: Shell, places: typing.Sequence[_Place], seconds: int) -> CommandResult:
+        """Wait for mpirun, and tell of it now and then.
+
+        :param seconds: that it may take
+        """
         pods = [place.pod for place in places]
         start = self._clock()
-        limit = self._wanted.seconds + SLACK
+        limit = seconds + SLACK
 
         def lost() -> str:
             gone = self._pods.gone(*pods)
@@ -420,7 +446,7 @@ class CollectivesBench:
             since = self._clock()
             shell.wait_for(_NEVER, min(TOLD, max(0.0, start + limit - since)))
             if shell.running and self._clock() - since >= TOLD:
-                self._say(f"{subject}: runs for {self._clock() - start:.0f} s, {self._wanted.seconds} s at most")
+                self._say(f"{subject}: runs for {self._clock() - start:.0f} s, {seconds} s at most")
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
     def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> KeptLog:

@@ -45,7 +45,10 @@ def fixture_context(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib.Path) -> None:
     steps = (context / "Containerfile").read_text(encoding="utf-8")
     assert re.search(r"ansible-core>=2\.\d+,<2\.\d+ ansible-runner", steps)
-    assert "introspect.py introspect --user-bindep=bindep.txt" in steps and "ansible-galaxy collection install" in steps
+    assert (
+        re.search(r"introspect\.py introspect .*--user-bindep=bindep\.txt", steps)
+        and "ansible-galaxy collection install" in steps
+    )
     assert "helm [platform:rpm]" in (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
     wanted = yaml.safe_load((context / "_build" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
     assert {item["name"] for item in wanted} == {"linerate.rdma", "kubernetes.core", "awx.awx"}
@@ -151,12 +154,8 @@ def test_each_python_package_that_a_collection_asks_for_is_pinned_or_excluded(
         for path in (root / folder).rglob("*")
         if path.suffix in (".py", ".yml")
     ]
-    assert not [
-        name
-        for name in ("k8s_json_patch", "awx.awx.export", "awx.awx.import", "_rrule")
-        for text in code
-        if name in text
-    ]
+    users = ("k8s_json_patch", "awx.awx.export", "awx.awx.import", "schedule_rrule")
+    assert not [name for name in users for text in code if name in text]
 
 
 def required(root: pathlib.Path) -> list[str]:

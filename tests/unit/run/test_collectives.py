@@ -531,6 +531,33 @@ def test_lines_of_a_text_are_read_one_by_one() -> None:
     tracemalloc.stop()
 
 
+def test_a_node_that_lets_each_group_of_three_hang_takes_a_bounded_time_and_ends_with_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Alone and in pairs it is sound, so that no halving finds it: 32 nodes took 34 minutes."""
+    api, clock = NcclApi(tuple(f"n{number:02d}" for number in range(32))), Clock()
+    honest, hung = api.printed, typing.cast(dict[str, float], {})
+
+    def printed(ran: Mpirun) -> CommandResult:
+        nodes = [api.node_named(host) for host in ran.hosts]
+        if "n02" in nodes and len(nodes) > 2:
+            seconds = float(ran.command[ran.command.index("-T") + 1])
+            if ran.name not in hung:
+                clock.now += seconds
+            hung[ran.name] = seconds
+            return CommandResult("mpirun", 124, "hangs\n", True)
+        return honest(ran)
+
+    monkeypatch.setattr(api, "printed", printed)
+    monkeypatch.setattr(sys.modules[__name__], "Clock", lambda: clock)
+    facts, _lines, findings = run(api)
+    # the first one with the limit of the intent, the others with few times the seconds of a sound test
+    assert sorted(hung.values(), reverse=True)[:2] == [300, 120] and sum(hung.values()) < 4 * 330
+    assert len(facts.runs) > len(hung) > 1
+    assert "n02" in facts.ended and "is not decided" in facts.ended
+    assert any(item.status == UNKNOWN and "n02" in f"{item.why} {item.subject}" for item in findings)
+
+
 def test_a_pod_that_answers_slowly_holds_a_test_for_its_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     api = NcclApi()
     made, log = api.shell, api.log
