@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines, turn
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
@@ -667,7 +667,7 @@ def test_an_answer_that_fails_between_two_waves_keeps_the_outcomes_before_it(
     site: Pooled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     also_by_its_bmc(site, "worker-2")
-    counted, turns = node_roll.turn, []
+    counted, turns = turn, list[typing.Any]()
 
     def fail(*given: typing.Any) -> typing.Any:
         turns.append(given)

@@ -134,7 +134,9 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Compare stage tuning of this pair with another one; measure ib_write_lat between its pods.",
     ),
     "collectives.log": Explanation(
-        means="There is no log of NCCL to judge, it is cut off, or it has more ranks than the nodes of its run can have.",
+        means=(
+            "There is no log of NCCL to judge, it is cut off, or it has more ranks than the nodes of its run can have."
+        ),
         measured="Lines of NCCL in the files of each rank; ranks, hosts and channels in the log of each run.",
         causes=(
             "The program has no NCCL, or ended before its first line.",
