@@ -22,9 +22,13 @@ from ._ansible import INTENT_SPEC
 from ._credentials import Credentials, find_credentials
 from ._fact_modules import FACT_SPEC
 from ._model import escape
+from ._model.text import cut
 from ._observe.apply import Outcome
 from ._observe.kubernetes import ApiError, Cluster, api_error
 from ._parse.kubernetes.no_answer import cause_of
+
+#: characters of a line of progress
+MOST_LINE = 2000
 
 try:
     import kubernetes
@@ -129,7 +133,7 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
     """Yield a function that appends a line to the file at ``path``; the action plugin shows the lines while the module
     runs.
 
-    Progress is a courtesy: without a path the lines go nowhere.
+    Progress is a courtesy: without a path the lines go nowhere, and of a long line its first MOST_LINE characters do.
     """
     if not path:
         yield lambda line: None
@@ -137,8 +141,9 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
     with open(os.path.expanduser(path), "a", encoding="utf-8", buffering=1) as file:
 
         def say(line: str) -> None:
-            # a line end in it would be a line of another's
-            file.write(f"{escape.line(line)}\n")
+            # a line end in it would be a line of another's; a node may write texts into an object and change them again
+            # and again, and each line stays in the log
+            file.write(f"{escape.line(cut(line, MOST_LINE))}\n")
 
         yield say
 

@@ -146,13 +146,21 @@ class NodeRoller:
         rides = (planned.rides,) if planned.rides else ()
         # a pool that is under way has nodes away already
         first = rides and planned.rides[0].phase == "wait"
-        stopped, late = "", 0.0
+        stopped, begun, late = "", False, 0.0
         waves = collections.deque((*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides))
         while waves:
             every = wave = waves.popleft()
             stopped = stopped or ("It was told to stop" if self._stop() else "")
             if not stopped:
-                wave, why = self._turn_of(every, planned)
+                try:
+                    wave, why = self._turn_of(every, planned)
+                except LeaseLost:
+                    raise
+                except RdmaError as error:
+                    if not begun:
+                        raise
+                    # what became of the nodes before is known, and is kept
+                    wave, why = (), error.seen
                 stopped = "" if wave else f"The roll ended, since no further node may go ({why.rstrip('.')}),"
             if stopped:
                 for step in every:
@@ -163,7 +171,8 @@ class NodeRoller:
             rest = tuple(step for step in every if step not in wave)
             if rest:
                 waves.appendleft(rest)
-            also = {step: self._turns.boot_id(step.node) for step in planned.steps if step.also} if wave[0].pool else {}
+            also = {step: self._read_boot(step) for step in planned.steps if step.also} if wave[0].pool else {}
+            begun = True
             for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
                 found[outcome.node] = outcome
                 self._say(
@@ -171,16 +180,43 @@ class NodeRoller:
                     + (f": {outcome.why}" if outcome.why else "")
                     + f" ({outcome.seconds:.0f} s)"
                 )
-            for step in (step for step, boot in also.items() if self._turns.boot_id(step.node) != boot):
-                found[step.node] = dataclasses.replace(
-                    found[step.node], did=(*found[step.node].did, describe_reboot(step.also))
-                )
+            for step, boot in also.items():
+                found[step.node] = self._judge_boot(step, boot, found[step.node])
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
             undrained = [found[step.node].seconds for step in wave if found[step.node].state == "blocked"]
             late += max(undrained, default=0.0)
             if undrained and late >= MOST_DRAINS * self._limits.drain:
                 stopped = stopped or f"The roll ended after {late:.0f} s for nodes whose pods do not go,"
+
+    def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
+        """Return the boot in which a node is, or why its object can't be read: a kubelet may make it too large.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        try:
+            return self._turns.boot_id(step.node)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            return error
+
+    def _judge_boot(self, step: NodeStep, before: typing.Union[str, RdmaError], outcome: NodeOutcome) -> NodeOutcome:
+        """Return the outcome of a node with the reboot that the roll of a pool gave it besides.
+
+        :param before: its boot, or why it could not be read
+        :raises LeaseLost: another run changes the cluster
+        """
+        after = self._read_boot(step)
+        for boot in (before, after):
+            if isinstance(boot, RdmaError):
+                why = f"whether MachineConfigPool {step.also} has rebooted it is not known: {boot.seen}"
+                state = outcome.state if outcome.state in ("failed", "unknown") else "unproven"
+                told = "; ".join(filter(None, (outcome.why, why)))
+                return dataclasses.replace(outcome, state=state, why=told, remedy=outcome.remedy or boot.remedy)
+        if after == before:
+            return outcome
+        return dataclasses.replace(outcome, did=(*outcome.did, describe_reboot(step.also)))
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
         """Return the nodes of a wave that may go now, and why not all. While none may, a node that is about to be Ready

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing
 
-from .._model.firmware import NicState
 from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.kubernetes.nic_configuration_operator import nic_state
 from .._parse.kubernetes.resource import ResourceError, name_of
@@ -39,14 +38,13 @@ def wait_for_nics(
     left: dict[str, str] = {}
     while wanted:
         try:
-            states = _states(cluster)
+            found = _find_progress(cluster, wanted)
         except ApiError:
             # a node of the API server may be the one that reboots
             if clock() - start >= limit:
                 raise
             pause(PAUSE_SECONDS)
             continue
-        found = {name: find_progress(states.get(name), template) for name, template in wanted.items()}
         left = {name: why for name, (state, why) in found.items() if state != "done"}
         failed_since = {
             name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"
@@ -58,12 +56,20 @@ def wait_for_nics(
     return left
 
 
-def _states(cluster: Cluster) -> dict[str, NicState]:
-    """Of all cards; one that can't be understood is as one that is gone."""
-    found: dict[str, NicState] = {}
+def _find_progress(
+    cluster: Cluster, wanted: typing.Mapping[str, Object]
+) -> dict[str, tuple[typing.Literal["done", "waits", "failed"], str]]:
+    """Return the progress of each card that is wanted. A daemon of the operator may make any number of NicDevices of
+    any size, so that nothing else of them is kept. One that can't be understood is as one that is gone.
+
+    :raises ApiError: the cards can't be read
+    """
+    found = {name: find_progress(None, template) for name, template in wanted.items()}
     for item in cluster.pages("NicDevice"):
         try:
-            found[name_of(item)] = nic_state(item)
+            name = name_of(item)
+            if name in wanted:
+                found[name] = find_progress(nic_state(item), wanted[name])
         except ResourceError:
             continue
     return found

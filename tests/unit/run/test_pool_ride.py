@@ -28,11 +28,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
     NodeRoll,
     proven,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines, turn
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -629,3 +630,53 @@ def test_a_node_that_breaks_at_its_reboot_is_told_with_the_words_of_the_pool(sit
         and site.resets() == {}
         and site.world.reboots == {"worker-1": 1}
     )
+
+
+def also_by_its_bmc(site: Pooled, name: str) -> None:
+    """Have a node of the pool need a power cycle, which its BMC gives it beside the reboot of the pool."""
+    only(site, "worker-1", name)
+    system = site.servers[name].answers["/redfish/v1/Systems/System.Embedded.1"]
+    system["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
+    extra = NodeDifference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
+    site.more = (_Shown({name: dataclasses.replace(NodeDifferences(), differences=(extra,), boots=(f"boot-{name}",))}),)
+
+
+def test_a_node_that_grows_too_large_amid_the_roll_keeps_the_outcomes_of_the_others(
+    site: Pooled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list takes its object, and a request of it alone does not."""
+    also_by_its_bmc(site, "worker-2")
+    world, operate = site.world, site.world.operate
+
+    def grow() -> None:
+        operate()
+        if "release" in world.did:
+            node = world.seen("worker-2")
+            world.put("Node", {**node, "status": {**node["status"], "images": [{"names": [""] * 240_000}]}})
+
+    monkeypatch.setattr(world, "operate", grow)
+    done = site.run()
+    assert world.reboots == dict.fromkeys(NODES, 1) and site.resets() == {"worker-2": 1}
+    assert states(done) == dict.fromkeys(NODES, "unproven")
+    told = of(done, "worker-2")
+    assert told.was_reset and "whether MachineConfigPool worker has rebooted it is not known" in told.why
+    assert "is not JSON of at most" in told.why and "not known" not in of(done, "worker-1").why
+
+
+def test_an_answer_that_fails_between_two_waves_keeps_the_outcomes_before_it(
+    site: Pooled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    also_by_its_bmc(site, "worker-2")
+    counted, turns = turn, list[typing.Any]()
+
+    def fail(*given: typing.Any) -> typing.Any:
+        turns.append(given)
+        if len(turns) > 1:
+            raise ApiError(200, "InvalidAnswer", "no JSON", "GET /api/v1/nodes")
+        return counted(*given)
+
+    monkeypatch.setattr(node_roll, "turn", fail)
+    done = site.run()
+    kept = {name: state for name, state in states(done).items() if state != "left"}
+    assert kept == {"worker-2": "unproven"} and of(done, "worker-2").was_reset and site.resets() == {"worker-2": 1}
+    assert all("no JSON" in of(done, name).why for name in NODES if name not in kept)

@@ -6,10 +6,16 @@ says why. The server is played."""
 from __future__ import annotations
 
 import typing
+import weakref
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicState
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import (
+    nic_state,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_nics as module
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import GRACE_SECONDS, wait_for_nics
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
@@ -126,3 +132,25 @@ def test_the_api_server_is_away_while_its_node_reboots(play: Play) -> None:
 def test_nothing_wanted_is_nothing_asked(play: Play) -> None:
     api = play(None)
     assert wait_for_nics(api.client(api.url), {}, 600, lambda: api.now, api.pause) == {} and not api.requests
+
+
+def test_nothing_is_kept_of_cards_that_are_not_waited_for(
+    play: typing.Callable[..., Operator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon of the operator may make any number of them, each with a template of a megabyte."""
+    operator, read = play(card("UpdateSuccessful")), []
+    for number in range(20):
+        operator.put(
+            "NicDevice", {**card("UpdateSuccessful", template={"a": "x"}), "metadata": {"name": f"more-{number}"}}
+        )
+    kept = typing.cast(list[weakref.ref[NicState]], [])
+
+    def noted(item: Resource) -> NicState:
+        read.append(item["metadata"]["name"])
+        state = nic_state(item)
+        kept.append(weakref.ref(state))
+        return state
+
+    monkeypatch.setattr(module, "nic_state", noted)
+    assert operator.wait() == {} and read == ["card"]
+    assert [state() for state in kept] == [None]

@@ -21,6 +21,7 @@ from .quantity import whole
 from .resource import (
     Resource,
     ResourceError,
+    excerpt_of,
     items_of,
     known,
     labels_of,
@@ -59,7 +60,7 @@ def node(resource: Resource) -> ClusterNode:
         unread=unread,
         machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
         boot_id=known(UID, mapping_at(status, "nodeInfo").get("bootID")),
-        not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
+        not_ready="" if ready.get("status") == "True" else excerpt_of(ready.get("message") or ready.get("reason")),
     )
 
 

@@ -13,7 +13,7 @@ import typing
 from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.drivers import GPU_OF_NODES, OF_NICS, DriverHost, DriverPolicy
-from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
+from .resource import Resource, excerpt_of, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
 
 _NFD = "feature.node.kubernetes.io/"
 _GPU_LABELS = (
@@ -59,7 +59,7 @@ def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
         spec.get("forcePrecompiled") is True,
         _text(mapping_at(spec, "repoConfig"), "name"),
         bool(spec) and ready,
-        "" if ready else _text(part, "message") or _text({} if part else status, "reason"),
+        "" if ready else excerpt_of(_text(part, "message") or _text({} if part else status, "reason")),
     )
 
 

@@ -12,6 +12,7 @@ from ..._model.disruption import MachinePool
 from ..._model.host import HostConfig
 from .resource import (
     Resource,
+    excerpt_of,
     items_of,
     labels_of,
     mapping_at,
@@ -51,7 +52,7 @@ def machine_pool(resource: Resource) -> MachinePool:
     spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
     conditions = {str(item.get("type")): item for item in items_of(status, "conditions", what)}
     told = [
-        str(item.get("message") or "")
+        excerpt_of(item.get("message"))
         for kind, item in sorted(conditions.items())
         if kind.endswith("Degraded") and item.get("status") == "True"
     ]
@@ -75,7 +76,7 @@ def machine_pool(resource: Resource) -> MachinePool:
         updated=number_of(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
         degraded=number_of(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),
         conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
-        message="; ".join(dict.fromkeys(filter(None, told))),
+        message=excerpt_of("; ".join(dict.fromkeys(filter(None, told)))),
     )
 
 
@@ -117,7 +118,7 @@ def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
     if not conditions or not _of_this_generation(resource, conditions[-1], what):
         return None
     last = conditions[-1]
-    return "" if last.get("type") == "Success" else str(last.get("message") or "it gives no reason")
+    return "" if last.get("type") == "Success" else excerpt_of(last.get("message")) or "it gives no reason"
 
 
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:

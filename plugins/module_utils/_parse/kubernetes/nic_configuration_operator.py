@@ -14,7 +14,7 @@ from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.firmware import NicDevice, NicState, NicTemplate
-from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, text_at, text_of
+from .resource import Resource, ResourceError, excerpt_of, items_of, known, mapping_at, name_of, text_at, text_of
 
 #: reasons of conditions for which nothing waits
 _THROUGH = ("UpdateSuccessful", "DeviceConfigSpecEmpty", "DeviceFirmwareSpecEmpty", "DeviceFirmwareConfigMatch")
@@ -77,9 +77,9 @@ def nic_state(resource: Resource) -> NicState:
         template=dict(template) if isinstance(template, typing.Mapping) else {},
         seen=config.get("observedGeneration") is not None
         and config.get("observedGeneration") == mapping_at(resource, "metadata").get("generation"),
-        reason=str(config.get("reason") or ""),
+        reason=excerpt_of(config.get("reason")),
         message=str(config.get("message") or "")[:300],
-        firmware=str(firmware.get("reason") or ""),
+        firmware=excerpt_of(firmware.get("reason")),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.node_tuning import NodeProfile
-from .resource import Resource, items_of, mapping_at, name_of, number_of
+from .resource import Resource, excerpt_of, items_of, mapping_at, name_of, number_of
 
 
 def node_profile(resource: Resource) -> NodeProfile:
@@ -26,12 +26,12 @@ def node_profile(resource: Resource) -> NodeProfile:
     return NodeProfile(
         node=name,
         wanted=wanted,
-        active=str(status.get("tunedProfile") or ""),
+        active=excerpt_of(status.get("tunedProfile")),
         data=texts.get(wanted),
         current=seen is None or generation is None or number_of(seen, what) >= number_of(generation, what),
         applied=applied.get("status") == "True",
         degraded=degraded.get("status") == "True",
-        message=str((degraded if degraded.get("status") == "True" else applied).get("message") or ""),
+        message=excerpt_of((degraded if degraded.get("status") == "True" else applied).get("message")),
     )
 
 
@@ -40,10 +40,10 @@ def invalid(resource: Resource) -> str:
 
     :raises ResourceError: no Tuned
     """
-    said = _condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
-    return (
-        str(said.get("message") or said.get("reason") or "it gives no reason") if said.get("status") == "False" else ""
-    )
+    valid = _condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
+    if valid.get("status") != "False":
+        return ""
+    return excerpt_of(valid.get("message") or valid.get("reason")) or "it gives no reason"
 
 
 def selected_nodes(resource: Resource) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
 from ..limits import decode_json
-from .resource import Resource, items_of, known, mapping_at, name_of, why_not_read
+from .resource import Resource, excerpt_of, items_of, known, mapping_at, name_of, why_not_read
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
@@ -37,7 +37,7 @@ def reported(resource: Resource) -> Reported:
         kind=kind,
         name=f"{namespace}/{name}" if namespace else name,
         state="" if older else known(WORD, status.get("state")),
-        reason=str(status.get("reason") or ""),
+        reason=excerpt_of(status.get("reason")),
         parts=tuple(
             map(
                 _part,

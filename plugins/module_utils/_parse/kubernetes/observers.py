@@ -17,6 +17,7 @@ from .pod_state import state_of_pod
 from .resource import (
     Resource,
     ResourceError,
+    excerpt_of,
     items_of,
     known,
     labels_of,
@@ -51,8 +52,12 @@ def holds_back(resource: Resource) -> str:
     """Why a Namespace that is being deleted is still there, in the words of its conditions; empty when it does not
     say."""
     conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
-    return "; ".join(
-        str(item.get("message")) for item in conditions if item.get("status") == "True" and item.get("message")
+    return excerpt_of(
+        "; ".join(
+            excerpt_of(item.get("message"))
+            for item in conditions
+            if item.get("status") == "True" and item.get("message")
+        )
     )
 
 
@@ -95,7 +100,7 @@ def observer_pod(resource: Resource) -> ObserverPod:
         phase=state.phase,
         detail=state.detail,
         suspect=state.suspect,
-        image_id=str(status.get("imageID") or ""),
+        image_id=excerpt_of(status.get("imageID")),
         template=str(mapping_at(metadata, "annotations").get(TEMPLATE) or ""),
         restarts=number_of(status.get("restartCount", 0), f"{title}: restartCount"),
         controller=controller_uid(resource),
@@ -118,7 +123,7 @@ def event(resource: Resource) -> ClusterEvent:
         kind=known(WORD, about.get("kind")),
         name=known(OBJECT_NAME, about.get("name")),
         uid=known(UID, about.get("uid")),
-        reason=str(resource.get("reason") or ""),
+        reason=excerpt_of(resource.get("reason")),
         message=both_ends(str(resource.get("message") or "").strip(), MOST_MESSAGE),
         warning=resource.get("type") == "Warning",
         time=str(time or mapping_at(resource, "metadata").get("creationTimestamp") or ""),

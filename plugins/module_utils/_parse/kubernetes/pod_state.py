@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .resource import Resource, items_of, mapping_at
+from .resource import Resource, excerpt_of, items_of, mapping_at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ def _ends(status: Resource) -> typing.Iterator[str]:
     for container in items_of(status, "containerStatuses", "Pod"):
         ended = mapping_at(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):
-            yield f"{ended.get('reason') or 'container'}: {ended.get('message') or 'no text'}"
+            yield f"{excerpt_of(ended.get('reason')) or 'container'}: {excerpt_of(ended.get('message')) or 'no text'}"
 
 
 def state_of_pod(pod: Resource) -> PodState:
@@ -43,22 +43,17 @@ def state_of_pod(pod: Resource) -> PodState:
     if mapping_at(pod, "metadata").get("deletionTimestamp"):
         return PodState("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
-        return PodState(
-            "failed",
-            "; ".join(
-                (
-                    f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(),
-                    *_ends(status),
-                )
-            ),
+        ended = (
+            f"it ended: {excerpt_of(status.get('reason') or status.get('phase'))} {excerpt_of(status.get('message'))}"
         )
+        return PodState("failed", excerpt_of("; ".join((ended.strip(), *_ends(status)))))
     if conditions.get("Ready", {}).get("status") == "True":
         return PodState("ready", "Ready")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return PodState(
             "waiting",
-            f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}",
+            f"not scheduled: {excerpt_of(scheduled.get('message') or scheduled.get('reason')) or 'no reason given'}",
             "unschedulable",
         )
     for container in (*items_of(status, "initContainerStatuses", "Pod"), *items_of(status, "containerStatuses", "Pod")):
@@ -67,7 +62,7 @@ def state_of_pod(pod: Resource) -> PodState:
         if reason in IMAGE_REASONS or reason in _CONTAINER:
             return PodState(
                 "waiting",
-                f"{reason}: {waiting.get('message') or 'no text'}",
+                f"{reason}: {excerpt_of(waiting.get('message')) or 'no text'}",
                 "image" if reason in IMAGE_REASONS else "container",
             )
     return PodState(

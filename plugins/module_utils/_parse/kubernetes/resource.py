@@ -16,10 +16,12 @@ from ..._model.boundary.kubernetes import OBJECT_NAME
 from ..._model.boundary.times import EARLIEST, moment
 from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import ParseError, RdmaError
-from ..._model.text import kind_of, plain
+from ..._model.text import both_ends, kind_of, plain
 from ..limits import decode_json
 
 _LONGEST_MESSAGE = 2000
+#: characters of a message in an object: a few sentences, as kubelets and operators write them
+MOST_EXCERPT = 1000
 
 Resource = typing.Mapping[str, typing.Any]
 
@@ -146,6 +148,12 @@ def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
     """
     value = parent.get(key)
     return "" if value is None or value == "" else text_of(form, value, f"{what}: {key}")
+
+
+def excerpt_of(value: typing.Any) -> str:
+    """Return a message that a kubelet, a daemon on a node or a runtime wrote into an object, in at most MOST_EXCERPT
+    characters: it may be as long as the object, and a wait repeats it."""
+    return both_ends(str(value or ""), MOST_EXCERPT)
 
 
 def labels_of(resource: Resource) -> dict[str, str]:

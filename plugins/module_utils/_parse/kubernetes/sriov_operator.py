@@ -27,6 +27,7 @@ from .core import workload
 from .resource import (
     Resource,
     ResourceError,
+    excerpt_of,
     items_of,
     known,
     mapping_at,
@@ -72,7 +73,7 @@ def _state(resource: Resource, name: str) -> NodeState:
             [_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"
         ),
         sync_status=text_at(WORD, status, "syncStatus", what),
-        last_sync_error=str(status.get("lastSyncError") or ""),
+        last_sync_error=excerpt_of(status.get("lastSyncError")),
         current_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}current-state", what),
         desired_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}desired-state", what),
         generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
