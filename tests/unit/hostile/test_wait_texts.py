@@ -16,7 +16,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import Reported
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import MOST_TEXT, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import Change, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 from ansible_collections.linerate.rdma.tests.unit.check import test_readiness as worlds
 
 LONG = "x" * 1_000_000
@@ -58,8 +59,13 @@ def grown(value: typing.Any) -> typing.Iterator[typing.Any]:
 
 
 def list_worlds() -> typing.Iterator[tuple[Target, ClusterState]]:
-    for test in (worlds.test_waiting, worlds.test_failed_at_once, worlds.test_a_drain_says_what_it_waits_for):
-        (mark,) = [mark for mark in test.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
+    tests: tuple[typing.Any, ...] = (
+        worlds.test_waiting,
+        worlds.test_failed_at_once,
+        worlds.test_a_drain_says_what_it_waits_for,
+    )
+    for test in tests:
+        (mark,) = [mark for mark in test.pytestmark if mark.name == "parametrize"]
         for case in mark.args[1]:
             yield worlds.TARGET, case[0]
     ready = dataclasses.replace(worlds.READY, attachments={"jobs/net": Attachment("net", {"type": "x", "master": "y"})})
