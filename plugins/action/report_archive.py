@@ -78,7 +78,7 @@ class ActionModule(ControllerAction):
                 attempts,
             )
         except ArchiveError as error:
-            failure = {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}
+            failure = {"kind": type(error).__name__, "remedy": error.remedy}
             return {
                 "failed": True,
                 "msg": str(error),

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import typing
+
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import mistakes
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, Spec
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     find_misspelt_of_nodes,
     find_mistyped,
@@ -18,8 +21,12 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
 class ActionModule(ControllerAction):
     """Takes the variables from Ansible itself: they are no arguments."""
 
+    SPEC: typing.ClassVar[Spec] = {"show_cluster": {"type": "bool", "default": False}}
+
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: one is misspelt, or has a value that it can't have"""
+        if options["show_cluster"]:
+            show(access_of(variables, self._templar.template))
         names, values = list_names(variables), find_mistyped(variables, self._templar.template)
         of_nodes = find_misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
         found = mistakes((*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))})

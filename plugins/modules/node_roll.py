@@ -54,7 +54,9 @@ description:
   - A node that cannot be done is left out, and RV(counts) counts it. Reasons are a BMC that gives no answer, a value
     that the BIOS does not take, a C(PodDisruptionBudget) that allows no eviction, pods that no controller makes again,
     and a C(MachineConfigPool) that changes the node.
-  - The first node that fails ends the roll. Later nodes are not changed.
+  - A node whose drain fails is left out and uncordoned, with the cause, and the roll continues with the next one. After
+    twice the time of a drain for such nodes, the roll ends.
+  - The first node that fails otherwise ends the roll. Later nodes are not changed.
   - The annotation C(linerate.rdma/roll) of a node holds what was done so far, and the boot ID before the reset. A run
     that was killed is therefore continued by the next one, and no node is reset twice for the same difference. A
     setting that did not take at a reset is reported, and its node is uncordoned.

@@ -20,10 +20,15 @@ description:
     variable that the user set, and with ansible-core 2.19 or newer its file and line.
   - Reads the names of the variables of the host of the task, and of the nodes in the group C(rdma_nodes). Variables
     whose names do not look like those of this collection are ignored.
-  - Runs on the controller and does not contact any host.
+  - Runs on the controller and does not contact any host or cluster.
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
-options: {}
+options:
+  show_cluster:
+    description: Show the source of the kubeconfig, its context and the API server, as the first line of a run that
+      contacts the cluster and has no other task that shows them. Secrets are not shown.
+    type: bool
+    default: false
 seealso:
   - module: linerate.rdma.stage_begin
 """

@@ -50,6 +50,7 @@ WHAT = {
         "driver",
         "fleet",
         "guids",
+        "hardware_addresses",
         "hcas",
         "node",
         "nodes",

@@ -129,6 +129,7 @@ class ClusterPod:
     :ivar of_run: a run of the collection made it, and makes it again where it needs it
     :ivar controller: uid of its controller; empty when it has none
     :ivar tolerates_cordon: the scheduler puts it on a cordoned node as well
+    :ivar any_budget: each PodDisruptionBudget of its namespace may select it: it has more labels than are kept
     """
 
     name: Subdomain
@@ -144,6 +145,7 @@ class ClusterPod:
     of_run: bool = False
     controller: Uid = ""
     tolerates_cordon: bool = False
+    any_budget: bool = False
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]

@@ -7,6 +7,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .text import both_ends
+
+#: characters of a detail and of a remedy. Both may have texts of objects that tenants and kubelets write, and each node
+#: has them, in the facts and in lines of progress
+MOST_TEXT = 1500
+
 
 @dataclasses.dataclass(frozen=True)
 class SyncNode:
@@ -28,6 +34,10 @@ class SyncNode:
     remedy: str = ""
     matched: tuple[str, ...] = ()
     allocatable: typing.Optional[int] = None
+
+    def __post_init__(self) -> None:
+        for name in ("detail", "remedy"):
+            object.__setattr__(self, name, both_ends(getattr(self, name), MOST_TEXT))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.controllers.budgets import find_held_pods
 from .._check.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
 from .._check.controllers.drain import stops
 from .._check.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
 from .._check.controllers.health_checks import list_watching
 from .._check.controllers.machine_config_operator import find_rollout_blocker, under_way
-from .._check.controllers.sriov_operator import find_held_pods, find_machine_pool, leaves
+from .._check.controllers.sriov_operator import find_machine_pool, leaves
 from .._check.network.disruption.machine_config import Machines
 from .._model.control_plane import HealthCheck
 from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
@@ -205,7 +206,7 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
     rolls = (_pool_line(pool) for pool in planned.rolls)
     # the machine config operator goes on by itself
     several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
-    end = ["the first node that fails ends the roll; those after it are untouched"] if several else []
+    end = ["the first node that fails ends the roll; one whose pods do not go is left out"] if several else []
     return (
         *([planned.refusal] if planned.refusal else []),
         *planned.shape,

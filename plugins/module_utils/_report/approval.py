@@ -17,6 +17,10 @@ from .verdict import Report
 #: AWX shows it in one field
 _MOST = 8000
 _MOST_CHANGES = 100
+#: characters of a line. Nodes and tenants write reasons, which may not push out the nodes that are disturbed
+_MOST_LINE = 200
+#: fates whose reasons are told
+_MOST_REASONS = 10
 
 
 def plan_text(report: Report) -> str:
@@ -27,7 +31,7 @@ def plan_text(report: Report) -> str:
     """
     if not report.check_mode:
         return ""
-    lines = [one_line(report.summary), "", *map(one_line, (*_nodes(report), *_changes(report)))]
+    lines = [one_line(report.summary), "", *(_cut(one_line(line)) for line in (*_nodes(report), *_changes(report)))]
     text = "\n".join(lines)
     return text if len(text) <= _MOST else f"{text[:_MOST]}\n... and more, see the report"
 
@@ -42,18 +46,36 @@ def _nodes(report: Report) -> typing.Iterator[str]:
     if planned is None:
         yield "What would happen to the nodes is not known: stage network did not come to its plan."
         return
-    yield from (_fate(planned, nodes) for nodes in group_fates(planned))
+    fates = group_fates(planned)
+    by_action: dict[str, list[NodePlan]] = {}
+    for nodes in fates:
+        by_action.setdefault(describe_action(nodes[0].action, planned.drains), []).extend(nodes)
+    yield from (_describe(action, nodes) for action, nodes in by_action.items())
     yield from (f"{label(pool)}: {describe_turns(pool)}" for pool in planned.pools)
+    told = [nodes for nodes in fates if nodes[0].reasons or nodes[0].blockers]
+    yield from (_explain(planned, nodes) for nodes in told[:_MOST_REASONS])
+    if len(told) > _MOST_REASONS:
+        yield f"Why: {len(told) - _MOST_REASONS} more reasons, see the report"
 
 
-def _fate(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
+def _cut(line: str) -> str:
+    return line if len(line) <= _MOST_LINE else f"{line[: _MOST_LINE - 3]}..."
+
+
+def _describe(action: str, nodes: typing.Sequence[NodePlan]) -> str:
+    """Return one line for all nodes with one fate, without reasons."""
+    held = sum(bool(node.blockers) for node in nodes)
+    blocked = f", {held} with something IN THE WAY" if held else ""
+    names = folded([node.node for node in nodes])
+    return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
+
+
+def _explain(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
+    """Return the reasons of nodes that share them."""
     first = nodes[0]
-    why = f": {'; '.join(first.reasons)}" if first.reasons else ""
-    blocked = f"; IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
-    return (
-        f"{describe_action(first.action, planned.drains)}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
-        f" ({folded([node.node for node in nodes])}){why}{blocked}"
-    )
+    blocked = f"IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
+    why = "; ".join(filter(None, (*first.reasons, blocked)))
+    return f"Why {describe_action(first.action, planned.drains)} ({folded([node.node for node in nodes], 3)}): {why}"
 
 
 def _changes(report: Report) -> typing.Iterator[str]:

@@ -431,8 +431,11 @@ class CollectivesBench:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
                 log = nccl_log.parse_files(
-                    (place.pod.name, self._own_log(run, place, text, end + PARSING))
-                    for place, text in zip(places, texts)
+                    (
+                        (place.pod.name, self._own_log(run, place, text, end + PARSING))
+                        for place, text in zip(places, texts)
+                    ),
+                    hosts={place.pod.name: place.host for place in places},
                 )
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
@@ -440,8 +443,8 @@ class CollectivesBench:
         return keep_log(log, self._wanted.gpus_per_node)
 
     def _own_log(self, run: CollectiveRun, place: _Place, text: str, end: float) -> typing.Iterable[str]:
-        """Return the lines of a pod's log about its own host, or none where they name more ranks than its GPUs explain,
-        or take more of the CPU than a log of NCCL's: the other pods of the run keep theirs.
+        """Return the lines of a pod's log, or none where those about its own host name more ranks than its GPUs
+        explain, or take more of the CPU than a log of NCCL's: the other pods of the run keep theirs.
 
         :param end: moment from which no log is parsed
         """
@@ -450,8 +453,8 @@ class CollectivesBench:
             why = f"the logs before it took {PARSING:.0f} s"
         else:
             try:
-                if nccl_log.names_at_most(most, limit_cpu(own_lines(text, place.host), PARSE_CPU)):
-                    return own_lines(text, place.host)
+                if nccl_log.names_at_most(most, limit_cpu(lines_of(text), PARSE_CPU), place.host):
+                    return lines_of(text)
                 why = f"it names more than {most} processes and ranks, or more about them than NCCL writes"
             except _TooSlow:
                 why = f"{PARSE_CPU:g} s of CPU time did not suffice for its {len(text)} characters"
@@ -498,16 +501,9 @@ def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[st
         yield line
 
 
-def own_lines(text: str, host: str) -> typing.Iterator[str]:
-    """Return the lines of the log of a pod without those that NCCL writes on another host: no pod proves what another
-    one did.
-
-    :param host: name of the pod's own host
-    """
-    # a list of them would take many times the memory of the text
-    for line in io.StringIO(text):
-        if line.startswith(f"{host}:") or not any(word in line for word in ("NCCL INFO", "NCCL WARN")):
-            yield line
+def lines_of(text: str) -> typing.Iterator[str]:
+    """Return the lines of a text one by one: a list of them would take many times the memory of the text."""
+    return iter(io.StringIO(text))
 
 
 def unstarted(plan: Plan, reason: str) -> CollectivesFacts:

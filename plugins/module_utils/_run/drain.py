@@ -17,9 +17,9 @@ from .._check.controllers.sriov_operator import leaves
 from .._model.disruption import ClusterPod
 from .._model.errors import RdmaError
 from .._model.intent import DrainOptions
-from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
+from .._observe.kubernetes import ApiError, Clock, Cluster
 from .._parse.kubernetes import core
-from .._parse.kubernetes.foreign import is_made_pod
+from .drained_pods import may_leave
 
 #: pods that a drain takes from one node. Whoever may make a pod may name its node, and kubelets are tested with 2,500
 MOST_PODS = 10_000
@@ -29,10 +29,8 @@ class NodeFailed(RdmaError):
     """A node that gets no further."""
 
 
-def _may_leave(item: Resource) -> bool:
-    """Return whether a drain may evict the pod, by its metadata. A kubelet makes any number of mirror pods, of any
-    size, and they stay."""
-    return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
+class NotDrained(NodeFailed):
+    """A node whose pods do not go. Nothing but its cordon is to be undone."""
 
 
 class Drain:
@@ -99,7 +97,7 @@ class Drain:
         :raises NodeFailed: they are more than ``MOST_PODS``
         """
         found: list[ClusterPod] = []
-        for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=_may_leave):
+        for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=may_leave):
             pod = core.pod(item)
             if pod.node == name and leaves(pod, True, "") and not pod.ended:
                 # a pod may have labels of a megabyte, and no drain asks for them

@@ -12,18 +12,22 @@ from __future__ import annotations
 import typing
 
 from .._check.controllers.health_checks import BY_GROUP, of_machines, of_nodes
+from .._check.controllers.sriov_operator import find_machine_pool, rolls
 from .._model.control_plane import HealthCheck, Machine
+from .._model.disruption import MachinePool
 from .._model.kubernetes import ClusterNode
 from .._model.marks import MANAGER
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import health_check as parse
-from .._parse.kubernetes.machine_config import DAEMON
+from .._parse.kubernetes.machine_config import machine_pool
 from .._parse.kubernetes.resource import mapping_at, texts_of
 from .._parse.kubernetes.roll_mark import is_proven
 
 #: writes that somebody else may come before, one after the other
 _TRIES = 5
+#: API group of MachineConfigPools
+_POOLS = "machineconfiguration.openshift.io"
 
 
 class HealthChecks:
@@ -92,8 +96,21 @@ class HealthChecks:
         checks, resources = self._ours()
         if not checks:
             return []
-        away = [node.name for node in map(core.node, filter(_rolls, resources)) if not node.ready]
-        return self.release(checks, away if not whatever else ())
+        return self.release(checks, self._away(resources) if not whatever else ())
+
+    def _away(self, resources: typing.Iterable[Resource]) -> list[str]:
+        """Return the nodes that a roll has taken down and that are not back: of one of ours by the label that no
+        kubelet may write, of a MachineConfigPool by the status of the pool. The pool's annotations of a Node are the
+        kubelet's own, and a pool says that it is updating while any of its nodes is NotReady.
+
+        :raises ApiError: the pools can't be read
+        """
+        lost = [(item, found) for item in resources for found in (core.node(item),) if not found.ready]
+        if not lost or not self._cluster.serves(_POOLS):
+            return [node.name for item, node in lost if is_proven(item)]
+        pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
+        rolled = [pool for pool in pools if pool.wanted_config != pool.current_config]
+        return [node.name for item, node in lost if is_proven(item) or _rolls(node, pools, rolled)]
 
     def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return those that the collection has paused, and the nodes as they are now."""
@@ -152,8 +169,7 @@ class HealthChecks:
         }
 
 
-def _rolls(node: Resource) -> bool:
-    """Return whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself
-    keeps no health check paused."""
-    annotations = mapping_at(node, "metadata", "annotations")
-    return is_proven(node) or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)
+def _rolls(node: ClusterNode, pools: typing.Iterable[MachinePool], rolled: typing.Container[MachinePool]) -> bool:
+    """Return whether its MachineConfigPool has a roll under way, which may have taken the node down."""
+    pool = find_machine_pool(node, pools)
+    return pool is not None and pool in rolled and rolls(pool, node)

@@ -4,8 +4,9 @@
 
 What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again
 wherever that was. A node is reset while its boot is that one, and never again for what did not take. The first node
-that fails ends the roll; those after it are untouched. Nodes that the machine config operator reboots anyway take that
-reboot, see pool_reboot.py, and no BMC resets a node beside it.
+that fails ends the roll; those after it are untouched. One whose pods do not go is left out: tenants make them. Nodes
+that the machine config operator reboots anyway take that reboot, see pool_reboot.py, and no BMC resets a node beside
+it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from .node_sources import Source, Sources
 from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
 from .pool_reboot import PoolReboot, Work, describe_reboot
 from .roll_cluster import RollClusterReader
+
+#: times the limit of a drain that nodes may take together which are then left out, since their pods do not go
+MOST_DRAINS = 2
 
 
 class NodeRoller:
@@ -142,7 +146,7 @@ class NodeRoller:
         rides = (planned.rides,) if planned.rides else ()
         # a pool that is under way has nodes away already
         first = rides and planned.rides[0].phase == "wait"
-        stopped, begun = "", False
+        stopped, late, begun = "", 0.0, False
         waves = collections.deque((*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides))
         while waves:
             every = wave = waves.popleft()
@@ -180,6 +184,10 @@ class NodeRoller:
                 found[step.node] = self._judge_boot(step, boot, found[step.node])
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
+            undrained = [found[step.node].seconds for step in wave if found[step.node].state == "blocked"]
+            late += max(undrained, default=0.0)
+            if undrained and late >= MOST_DRAINS * self._limits.drain:
+                stopped = stopped or f"The roll ended after {late:.0f} s for nodes whose pods do not go,"
 
     def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
         """Return the boot in which a node is, or why its object can't be read: a kubelet may make it too large.
@@ -203,7 +211,7 @@ class NodeRoller:
         for boot in (before, after):
             if isinstance(boot, RdmaError):
                 why = f"whether MachineConfigPool {step.also} has rebooted it is not known: {boot.seen}"
-                state = outcome.state if outcome.state in ("failed", "unknown") else "unproven"
+                state = outcome.state if outcome.state in ("blocked", "failed", "unknown") else "unproven"
                 told = "; ".join(filter(None, (outcome.why, why)))
                 return dataclasses.replace(outcome, state=state, why=told, remedy=outcome.remedy or boot.remedy)
         if after == before:

@@ -24,7 +24,7 @@ from .._plan.node_firmware import FIRMWARE
 from .._plan.node_roll import explain_why_not_again
 from .._plan.node_sources import KERNEL
 from .._render.roll_mark import mark_node
-from .drain import Drain, NodeFailed
+from .drain import Drain, NodeFailed, NotDrained
 from .node_sources import Sources
 from .roll_cluster import RollClusterReader
 
@@ -149,6 +149,9 @@ class NodeTurns:
                 )
         except LeaseLost:
             raise
+        except NotDrained as error:
+            # pods are made by tenants: theirs keep their node out, and no other one
+            state, why, remedy = "blocked", f"left out, since its pods do not go: {error.seen}", error.remedy
         except RdmaError as error:
             state, why, remedy = "failed", error.seen, error.remedy
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
@@ -198,7 +201,7 @@ class NodeTurns:
         try:
             did += self._sources.set(step.node)
             mine = self._cordoned(node, mine, did)
-            self._drain.work(step.node, did)
+            self._empty(step.node, did)
             now, _noted = self.node(step.node)
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
@@ -209,6 +212,30 @@ class NodeTurns:
         except RdmaError:
             self._undo(step.node, mine, did)
             raise
+
+    def _empty(self, name: str, did: list[str]) -> None:
+        """Drain a node.
+
+        :raises NotDrained: pods do not go
+        """
+        try:
+            self._drain.work(name, did)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            raise NotDrained(error.seen, error.remedy) from error
+
+    def _is_empty(self, name: str) -> bool:
+        """Return whether a drain takes no pod from a node any more.
+
+        :raises NotDrained: its pods can't be read
+        """
+        try:
+            return not self._drain.left(name)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            raise NotDrained(error.seen, error.remedy) from error
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
         """Return the note of a node that takes no pods."""
@@ -236,8 +263,8 @@ class NodeTurns:
         machine config operator.
 
         :raises BmcError: the BMC did not take it
-        :raises NodeFailed: the control plane does not bear it, the machine config operator is about to reboot it, or it
-            takes pods again and again
+        :raises NodeFailed: the control plane does not bear it, or the machine config operator is about to reboot it
+        :raises NotDrained: pods do not go, or it takes pods again and again
         :raises ApiError: whether it is can't be read
         """
         for _drain in range(_DRAINS):
@@ -246,16 +273,16 @@ class NodeTurns:
             node, _noted = self.node(step.node)
             if node.boot_id != mine.boot:
                 return mine, True
-            if node.unschedulable and not self._drain.left(step.node):
+            if node.unschedulable and self._is_empty(step.node):
                 return mine, self._ordered(step, did)
             self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
             mine = self._cordoned(node, mine, did)
-            self._drain.work(step.node, did)
+            self._empty(step.node, did)
         remedy = (
             "Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A"
             f" --field-selector spec.nodeName={step.node}"
         )
-        raise NodeFailed(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
+        raise NotDrained(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
         """:raises NodeFailed: what was planned by a run that ended may not be done now"""

@@ -20,6 +20,7 @@ from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, sriov_operator
 from .._parse.kubernetes.resource import name_of
+from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_stand
 from .health_checks import HealthChecks
 
@@ -51,10 +52,10 @@ class _Reader:
             self._note(kind, error)
             return ()
 
-    def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-        """Parse each object of a kind of which there are many, without keeping the objects."""
+    def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
+        """Keep what is needed of each object of a kind of which there are many."""
         try:
-            return tuple(map(parse, self._cluster.pages(kind)))
+            return keep()
         except ApiError as error:
             self._note(kind, error)
             return ()
@@ -120,12 +121,14 @@ def read_plan(
             " containerd",
         )
     kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
+    budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
+    prefix = intent.resource_prefix
     whole = dataclasses.replace(
         live,
         machine_pools=machine_pools,
         kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
-        budgets=reader.parsed("PodDisruptionBudget", kubernetes.budget),
-        pods=reader.parsed("Pod", kubernetes.pod),
+        budgets=budgets,
+        pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
     stand = (

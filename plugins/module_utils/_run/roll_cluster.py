@@ -16,6 +16,7 @@ from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import mark
 from .._plan.node_roll import RollCluster
+from .drained_pods import keep_budgets, keep_pods, may_leave
 from .gate import read_stand
 from .health_checks import HealthChecks
 
@@ -62,10 +63,10 @@ class RollClusterReader:
                     unread[kind] = error.text
                 return ()
 
-        def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-            """Parse each object of a kind that tenants make, without keeping the objects."""
+        def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
+            """Keep what is needed of each object of a kind that tenants make."""
             try:
-                return tuple(map(parse, self._cluster.pages(kind)))
+                return keep()
             except ApiError as error:
                 unread[kind] = error.text
                 return ()
@@ -83,11 +84,16 @@ class RollClusterReader:
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
+        budgets = (
+            kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
+            if pods
+            else ()
+        )
         return RollCluster(
             nodes=nodes,
             marks=marks,
-            pods=parsed("Pod", core.pod) if pods else (),
-            budgets=parsed("PodDisruptionBudget", core.budget) if pods else (),
+            pods=kept("Pod", lambda: keep_pods(self._cluster.pages("Pod", only=may_leave), budgets)) if pods else (),
+            budgets=budgets,
             machine_pools=pools,
             unread={**stand.unread, **unread},
             configs=configs,

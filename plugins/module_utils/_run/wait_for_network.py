@@ -207,7 +207,7 @@ def wait(
     patience, announced, diagnostics = (
         SuspectTimer(grace),
         typing.cast(dict[tuple[str, str], str], {}),
-        Diagnostics(feed),
+        Diagnostics(feed, (target.resource.partition("/")[0] for target in targets)),
     )
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
@@ -292,8 +292,9 @@ class Diagnostics:
         **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),
     }
 
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
+    def __init__(self, feed: Feed, prefixes: typing.Iterable[str] = ()) -> None:
+        """:param prefixes: of the resources that targets are about"""
+        self._feed, self._prefixes = feed, frozenset(prefixes)
         #: (node, what): when it became suspect, or was looked at last
         self._since: dict[tuple[str, str], float] = {}
 
@@ -317,7 +318,8 @@ class Diagnostics:
             return world
         self._since.update(dict.fromkeys(due, now))
         nodes = [node for node, what in due if what == "pods"]
-        pods = {**world.pods, **self._feed.pods(nodes)} if nodes else world.pods
+        budgets = tuple(world.budgets.values())
+        pods = {**world.pods, **self._feed.pods(nodes, budgets, self._prefixes)} if nodes else world.pods
         nodes = [node for node, what in due if what == "parts"]
         parts = {**world.parts, **self._feed.parts(nodes)} if nodes else world.parts
         for node in (node for node, what in due if what == "log"):

@@ -10,13 +10,14 @@ import dataclasses
 import threading
 import typing
 
-from .._model.disruption import ClusterPod
+from .._model.disruption import Budget, ClusterPod
 from .._observe.kubernetes import ApiError, Choice, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.config_daemon_log import last_error
 from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import name_of
+from .drained_pods import PodKeeper, may_leave
 
 #: kinds without which nothing can be judged: one that the API server does not know is asked for again
 REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
@@ -27,6 +28,8 @@ RETRY_SECONDS = (0.25, 4.0, 30.0)
 MANY_NODES = 10
 #: changes that wait to be taken: of a kind, and of one object, which whoever writes it may change without end
 MOST_WAITING, MOST_OF_ONE = 20_000, 8
+#: pods of a node whose drain takes long, which only explain it
+MOST_PODS = 10_000
 #: seconds of a log that are read: a sync that fails is repeated more often than that
 LOG_SECONDS = 120
 
@@ -58,8 +61,11 @@ class Feed(typing.Protocol):
     def gather(self, seconds: float) -> list[Change]:
         """Return all changes that have come when ``seconds`` are over."""
 
-    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
-        """Return the pods of these nodes, as they are now."""
+    def pods(
+        self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
+    ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+        """Return the pods of these nodes that a drain takes, as they are now, as far as these budgets, and resources
+        with these prefixes, are about them."""
 
     def daemon_error(self, pod: str) -> str:
         """Return the last error in the log of a config daemon; empty when it has none, or cannot be read."""
@@ -170,15 +176,18 @@ class WatchFeed:
         self._stop.wait(seconds)
         return list(iter(lambda: self._changes.get(0.0), None))
 
-    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+    def pods(
+        self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
+    ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+        keeper = PodKeeper(budgets, prefixes)
         found: dict[str, list[ClusterPod]] = {node: [] for node in nodes}
         fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
         try:
             for field in fields:
                 # of a few nodes as many as they have, of many all that there are
-                for item in self._cluster.pages("Pod", fields=field):
-                    pod = kubernetes.pod(item)
-                    if pod.node in found:
+                for item in self._cluster.pages("Pod", fields=field, only=may_leave):
+                    pod = keeper.keep(item)
+                    if pod is not None and pod.node in found and len(found[pod.node]) < MOST_PODS:
                         found[pod.node].append(pod)
         except ApiError:
             # they only explain a drain that takes long; that it does is seen without them

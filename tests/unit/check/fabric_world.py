@@ -62,18 +62,19 @@ def hca(node: int, index: int, **port: typing.Any) -> Hca:
     )
 
 
-def igb(**changes: typing.Any) -> Hca:
+def igb(number: int = 1, **changes: typing.Any) -> Hca:
     """The Ethernet NIC of a worker."""
     pci = PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb", None, PcieLink(2.5, 1, 2.5, 1))
     return dataclasses.replace(
-        Hca("eth1", netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), pci=pci, sriov=Sriov(7, 0)), **changes
+        Hca("eth1", netdevs=(Netdev("eth1", f"52:54:00:88:00:{number:02}", 1500, "up"),), pci=pci, sriov=Sriov(7, 0)),
+        **changes,
     )
 
 
 def node(number: int, **hcas: typing.Optional[Hca]) -> NodeHcas:
     """A worker; ``mlx5_0=None`` takes an HCA away, another value replaces it."""
     members = {item[0]: hca(number, index) for index, item in enumerate(SIX_HCAS)}
-    members["eth1"] = igb()
+    members["eth1"] = igb(number)
     members.update(hcas)  # type: ignore[arg-type]
     return NodeHcas(tuple(value for value in members.values() if value is not None))
 

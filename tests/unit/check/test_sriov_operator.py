@@ -10,13 +10,13 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.budgets import find_held_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
     current,
     find_outdated_nodes_outside_run,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
-    find_held_pods,
     find_wanted,
     find_wanted_by,
     firmware_changes,

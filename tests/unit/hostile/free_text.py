@@ -115,7 +115,8 @@ TABLE: dict[str, str] = {
         """
         PodContainer name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol;
         NcclCommunicator name; NcclDevice name
-        link reasons; KeptCommunicator name; KeptProcess host oob_address; KeptRank bus_id;
+        link reasons; NcclLeftOut source hosts why; KeptCommunicator name;
+        KeptProcess host oob_address; KeptRank bus_id;
         NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib
         environment files
         beside;

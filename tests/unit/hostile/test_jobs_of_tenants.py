@@ -181,6 +181,21 @@ def test_a_host_that_another_pod_speaks_for_is_judged_by_neither() -> None:
     assert found == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN, "compute job-worker-2": PASS}
 
 
+def test_a_warning_in_the_name_of_another_host_is_doubted_with_its_file() -> None:
+    job = Job(hosts=2, hcas=tuple(training.FUNCTIONS))
+    pods = tuple(training.pod(*place) for place in training.ETHERNET)
+    warning = (
+        "job-worker-0:100:200 [0] misc/ibvwrap.cc:250 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with"
+        " status=12 opcode=0 len=0 vendor err 129 (Recv)\n"
+    )
+    log = parsed(of_host(job, 0), of_host(job, 1) + warning)
+    found = check(training.intent(), training.facts(log=log, pods=pods))
+    assert any(
+        item.status == UNKNOWN and "job-worker-1" in item.subject and "with lines of job-worker-0" in item.measured
+        for item in found
+    )
+
+
 def test_a_file_for_each_process_and_a_document_of_a_test_are_believed() -> None:
     job = Job(hcas=tuple(training.FUNCTIONS))
     ranks = ["".join(f"{line}\n" for line in job.process(rank)) for rank in range(4)]

@@ -8,6 +8,7 @@ import json
 import typing
 
 import pytest
+from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import UnreadNic
@@ -263,7 +264,7 @@ class OperatorServer(Server):
 
     def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> StreamedAnswer:
         if "limit" not in dict(options["query_params"]):
-            raise kubernetes.ApiException(status=404, reason="NotFound")
+            raise ApiException(status=404, reason="NotFound")
         return super().request(method, path, body, **options)
 
 

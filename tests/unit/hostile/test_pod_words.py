@@ -224,3 +224,21 @@ def test_addresses_are_written_in_one_way() -> None:
         and ADDRESS.parse(" 10.0.0.1") is None
         and ADDRESS.parse("10.0.0.1/24") is None
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "64:ff9b::a00:1",
+        "64:ff9b::127.0.0.1",
+        "64:ff9b:1::a00:1",
+        "::10.0.0.1",
+        "::127.0.0.1",
+        "2002:a00:1::",
+        "2001::a00:1",
+    ],
+)
+def test_an_address_of_a_node_that_leads_to_the_ipv4_address_of_another_one_is_refused(address: str) -> None:
+    """By NAT64 on the network of the controller 64:ff9b::a00:1 leads to 10.0.0.1, and nobody saw a twin of it."""
+    assert ADDRESS.fits(address) and not HOST_ADDRESS.fits(address)
+    assert HOST_ADDRESS.fits("2001:db8::a00:1") and HOST_ADDRESS.fits("fd00::a00:1")

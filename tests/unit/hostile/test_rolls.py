@@ -157,7 +157,7 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     planned = roller.plan(NODES, REBOOT)
     site.world.add("cache", "worker-1", volumes=SCRATCH)
     first = of(roller.roll(planned), "worker-1")
-    assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
+    assert first.state == "blocked" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
     assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned(
         "worker-1"
     )
@@ -310,7 +310,7 @@ def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None
     world.do = do  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
     assert (
-        first.state == "failed"
+        first.state == "blocked"
         and "again and again" in first.why
         and site.resets() == {}
         and world.note("worker-1") is None
@@ -366,7 +366,7 @@ def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_t
     world.do, world.pause = do, make  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
     evicted = [what for what in world.did if what.startswith("evict")]
-    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("failed", False)), first.why
+    assert (first.state, len(evicted) == 1) == (("done", True) if stays else ("blocked", False)), first.why
 
 
 def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
@@ -405,6 +405,53 @@ def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
 def test_what_tolerates_a_cordon(toleration: dict[str, str], tolerates: bool) -> None:
     pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
     assert core.pod(pod).tolerates_cordon is tolerates
+
+
+class Twins(World):
+    """Answers as the API server to the eviction of a pod that two budgets select."""
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
+        if path.endswith("/twin/eviction"):
+            message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            return 500, {"kind": "Status", "code": 500, "reason": "InternalError", "message": message}
+        return super().write(method, path, body, dry_run)
+
+
+def twin_budgets() -> list[Resource]:
+    return [
+        {
+            "metadata": {"name": name, "namespace": "jobs"},
+            "spec": {"selector": {"matchLabels": {"app": "twin"}}},
+            "status": {"disruptionsAllowed": 1},
+        }
+        for name in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_pod_of_two_budgets_keeps_its_own_node_out_alone(certificates: Certificates, planned: bool) -> None:
+    """It was planned as free, its node failed, and the roll of all nodes ended there."""
+    with playing(certificates, Twins()) as site:
+        site.world.add("twin", "worker-1", labels={"app": "twin"})
+        for budget in twin_budgets() if planned else ():
+            site.world.put("PodDisruptionBudget", budget)
+        done = site.run()
+        assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "done"}
+        first = of(done, "worker-1")
+        assert "more than one PodDisruptionBudget" in first.why
+        assert first.did == () if planned else first.did[-1] == "uncordoned"
+        assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+        assert "worker-1" not in site.resets()
+
+
+def test_nodes_whose_pods_do_not_go_take_a_bounded_time(site: Site) -> None:
+    for name in NODES:
+        site.world.add(f"web-{name}", name)
+        site.world.held[f"web-{name}"] = 10**9
+    site.limits = RollLimits(drain=100.0)
+    done = site.run()
+    assert states(done) == {"worker-1": "blocked", "worker-2": "blocked", "worker-3": "left"}
+    assert "for nodes whose pods do not go" in of(done, "worker-3").why
 
 
 def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
@@ -589,7 +636,7 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any(
         "compact cluster of 3 nodes" in line for line in lines(planned)
     )
-    assert lines(planned)[-1] == "the first node that fails ends the roll; those after it are untouched"
+    assert lines(planned)[-1] == "the first node that fails ends the roll; one whose pods do not go is left out"
     down: set[str] = set()
     original = site.world.do
 
@@ -1006,6 +1053,36 @@ def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(ch
     checks = HealthChecks(checked.cluster, checked.said.append)
     checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
     assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
+
+
+@pytest.mark.parametrize(
+    ("pool", "stays"),
+    [
+        (None, False),
+        # it says that it is updating while a node is NotReady
+        ({"wanted": "rendered-a", "has": "rendered-a", "Updating": "True"}, False),
+        ({"wanted": "rendered-b", "has": "rendered-a", "Updating": "True"}, True),
+        ({"wanted": "rendered-b", "has": "rendered-a", "paused": True}, False),
+    ],
+)
+def test_only_the_status_of_its_pool_says_that_a_pool_rolls_a_node(
+    checked: Site, pool: typing.Optional[dict[str, typing.Any]], stays: bool
+) -> None:
+    """The annotations of the machine config operator are in the Node, which its kubelet may write."""
+    world = typing.cast(Checked, checked.world)
+    notes = {f"machineconfiguration.openshift.io/{name}Config": f"rendered-{name}" for name in ("current", "desired")}
+    world.put("Node", merged(ready(world.seen("worker-1"), False), {"metadata": {"annotations": notes}}))
+    if pool is not None:
+        world._objects["/apis/machineconfiguration.openshift.io"] = {}
+        world._events["/apis/machineconfiguration.openshift.io"] = []
+        conditions = [{"type": "Updating", "status": pool.get("Updating", "False")}]
+        spec = {"nodeSelector": {}, "configuration": {"name": pool["wanted"]}, "paused": pool.get("paused", False)}
+        status = {"configuration": {"name": pool["has"]}, "conditions": conditions}
+        world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec, "status": status}])
+    checks = HealthChecks(checked.cluster, checked.said.append)
+    checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
+    assert len(checks.release_all()) == (0 if stays else 2)
+    assert world.paused("NHC") is world.paused("MHC") is stays
 
 
 def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:

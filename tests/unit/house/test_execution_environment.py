@@ -133,6 +133,32 @@ def test_the_builder_reads_the_needs_from_the_collection(root: pathlib.Path) -> 
     assert names(found["system"]) == {"openssh-clients", "openssh-client"}
 
 
+def test_each_python_package_that_a_collection_asks_for_is_pinned_or_excluded(
+    context: pathlib.Path, root: pathlib.Path
+) -> None:
+    """pip took the newest version of the others."""
+    found = yaml.safe_load(builder("introspect", str(root / "build" / "collections")))
+    asked = {re.split(r"[ ><=\[;#]", line.strip())[0].lower().replace("_", "-") for line in found["python"]}
+    pinned = {line.partition("==")[0] for line in (root / "meta" / "ee-constraints.txt").read_text("utf-8").split()}
+    excluded = set((context / "_build" / "exclude-requirements.txt").read_text(encoding="utf-8").split())
+    assert {"kubernetes", "jsonpatch"} <= asked
+    assert asked - pinned - excluded == set() and not excluded & pinned
+    steps = (context / "Containerfile").read_text(encoding="utf-8")
+    assert "--exclude-pip-reqs=exclude-requirements.txt" in steps
+    code = [
+        path.read_text(encoding="utf-8")
+        for folder in ("plugins", "roles", "playbooks")
+        for path in (root / folder).rglob("*")
+        if path.suffix in (".py", ".yml")
+    ]
+    assert not [
+        name
+        for name in ("k8s_json_patch", "awx.awx.export", "awx.awx.import", "_rrule")
+        for text in code
+        if name in text
+    ]
+
+
 def required(root: pathlib.Path) -> list[str]:
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]

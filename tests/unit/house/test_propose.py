@@ -223,4 +223,10 @@ def test_where_no_observer_starts_the_cause_is_named(site: Site) -> None:
     )
     # the second one: of the first it is asked whether the run was begun
     assert "[worker-2]" not in said, "a node that can't be seen is asked nothing"
+    tasks = re.findall(r"^TASK \[(.*?)\]|^(fatal)", said, re.MULTILINE)
+    order = [name or word for name, word in tasks]
+    # what could not be removed keeps nothing else back, and what ends the run is said at its end, once there
+    assert order[-2:] == ["Write the proposal", "fatal"] and "Let go of the cluster" in order
+    # ansible-core from 2.19 on says it in words of its own as well
+    assert said.rpartition("\nfatal: ")[2].count("linerate-rdma not found") == 1
     assert not site.file.exists()

@@ -139,7 +139,7 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
             r" 'rdma_bmc_address'\?\)"
         ),
     ):
-        action.work({}, variables)
+        action.work({"show_cluster": False}, variables)
     monkeypatch.setattr(
         _variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else ""
     )
@@ -238,11 +238,27 @@ def test_each_playbook_that_runs_no_stage_begins_with_the_check() -> None:
     } == set(checked)
 
 
-def lint(**variables: typing.Any) -> typing.Any:
+def lint(show_cluster: bool = False, **variables: typing.Any) -> typing.Any:
     """What the action says of these variables, which are no templates."""
     action = object.__new__(variables_lint.ActionModule)
     action._templar = typing.cast(typing.Any, types.SimpleNamespace(template=lambda value: value))
-    return action.work({}, variables)
+    return action.work({"show_cluster": show_cluster}, variables)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_check_shows_the_cluster_of_a_run_that_contacts_it(
+    shown: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr("ansible.utils.display.Display.display", lambda _self, line: lines.append(line))
+    lint(show_cluster=shown, rdma_kubeconfig=str(tmp_path / "own"))
+    assert lines == ([f"cluster: kubeconfig own in {tmp_path} (from rdma_kubeconfig)"] if shown else [])
+
+
+def test_playbook_images_shows_the_cluster_only_where_it_contacts_it() -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "images.yml").read_text(encoding="utf-8"))
+    shown = play["tasks"][0]["linerate.rdma.variables_lint"]["show_cluster"]
+    assert shown == "{{ operators_by | default('auto') == 'auto' }}"
 
 
 def test_the_check_names_what_was_typed_and_what_was_meant() -> None:

@@ -154,7 +154,7 @@ def test_failure_is_a_fact_and_still_fails(folder: FactFolder) -> None:
         raise RdmaError("no answer from the API server", "Look whether it runs")
 
     result = ended_with(Module(**where(folder)), fail)
-    assert result["failed"] is True and result["failure"]["seen"] == "no answer from the API server"
+    assert result["failed"] is True and result["failure"] == {"kind": "RdmaError", "remedy": "Look whether it runs"}
     with pytest.raises(FileError, match="no answer from the API server"):
         folder.value("applied")
     assert ended_with(Module(), fail)["failed"] is True

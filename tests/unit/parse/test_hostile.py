@@ -341,6 +341,11 @@ TEXT: dict[str, Text] = {
         seeds("nccl/*.txt"),
         ((),),
     ),
+    "job.nccl_log.is_document": Text(
+        parser("job.nccl_log.is_document"),
+        ('{"version": 1, "nccl_version": 22809}\n', "host-1:71:99 [0] NCCL INFO Using network IB\n"),
+        (False, True),
+    ),
     "job.nccl_log.names_at_most": Text(
         lambda text: parser("job.nccl_log.names_at_most")(2, (line + "\n" for line in text.split("\n"))),
         seeds("nccl/*.txt"),

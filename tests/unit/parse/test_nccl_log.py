@@ -20,7 +20,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import (
+    names_at_most,
+    parse,
+    parse_files,
+    parse_text,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import (
     Completion,
     classify,
@@ -809,3 +814,20 @@ def test_no_number_of_other_warnings_hides_a_failure(first: str) -> None:
     assert any(
         item.status == "unknown" and "more warnings of no known kind" in item.measured for item in findings
     ) == bool(log.untold)
+
+
+def test_of_a_file_of_one_host_only_lines_with_its_head_count() -> None:
+    own = ["pod-a:1:1 [0] NCCL INFO Using network IB\n", "x pod-a:1:2 [0] NCCL INFO Using network IB\n"]
+    others = [
+        f"{before}{host}:1:1 [0] {rest}\n"
+        for before in ("", "pod-a: ", "pod-a:1:1 [0] ", "[1,0]<stdout>:pod-a:")
+        for host in ("pod-b", "pod-ab")
+        for rest in (
+            "NCCL INFO Using network Socket",
+            "misc/ibvwrap.cc:1 NCCL WARN NET/IB : Got completion with status=12",
+        )
+    ]
+    log = parse_files([("a.log", [*own, *others])], hosts={"a.log": "pod-a"})
+    assert [(process.host, process.network) for process in log.processes] == [("pod-a", "IB")]
+    assert (log.problems, log.torn) == ((), 0)
+    assert not names_at_most(1, others) and names_at_most(1, [*own, *others], "pod-a")

@@ -822,6 +822,26 @@ def test_the_plan_of_a_check_mode_is_text_for_whoever_approves_it() -> None:
     assert plan_text(report(record("validate"))) == ""
 
 
+def test_reasons_that_nodes_write_push_no_disturbed_node_out_of_the_plan() -> None:
+    """Four unknown nodes with long texts took all 8,000 characters."""
+    nodes = (
+        *(NodePlan(f"worker-{number}", "unknown", (f"{number}{'x' * 4000}",)) for number in range(100)),
+        NodePlan("worker-200", "reboot", ("firmware changes",)),
+        NodePlan("worker-201", "drain", ("MTU",)),
+    )
+    planned = DisruptionPlan(nodes, (PoolPlan("", ("worker-200",), 1, 2, "the operator's default"),))
+    pending = dataclasses.replace(
+        record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []}
+    )
+    seen = dataclasses.replace(
+        report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)}
+    )
+    lines = plan_text(seen).splitlines()
+    assert max(map(len, lines)) <= 200 and not any("... and more" in line for line in lines)
+    for start in ("unknown: 100 nodes", "reboot: 1 node (worker-200)", "drain: 1 node (worker-201)"):
+        assert any(line.startswith(start) for line in lines), start
+
+
 def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
     nodes = (
         NodePlan("worker-3", "nothing"),
@@ -841,6 +861,8 @@ def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
         for word in ("reboot: 2 nodes", "nothing: 1 node ")
     )
     assert (
-        reboots < nothing and "worker-1, worker-2" in lines[reboots] and "IN THE WAY: pod training/db" in lines[reboots]
+        reboots < nothing and "worker-1, worker-2" in lines[reboots] and "2 with something IN THE WAY" in lines[reboots]
     )
+    (why,) = [line for line in lines if line.startswith("Why reboot (worker-1, worker-2): firmware changes")]
+    assert "IN THE WAY: pod training/db" in why
     assert any("2 waves" in line for line in lines)

@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
@@ -101,7 +101,9 @@ class Script:
         del self.steps[: len(due)]
         return due
 
-    def pods(self, nodes: typing.Sequence[str]) -> dict[str, tuple[ClusterPod, ...]]:
+    def pods(
+        self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
+    ) -> dict[str, tuple[ClusterPod, ...]]:
         self.looks.append((self.now, tuple(nodes)))
         return dict.fromkeys(nodes, (POD,))
 

@@ -531,7 +531,7 @@ class _Made:
                 Hca(
                     device,
                     device,
-                    (self._netdev(f"ib{at.place}" if infiniband else f"ens{at.place}np0", self._port(at)),),
+                    (self._netdev(f"ib{at.place}" if infiniband else f"ens{at.place}np0", self._port(at), at),),
                     pci,
                     identity(1, node, at.place),
                     f"{name} {device}",
@@ -554,11 +554,10 @@ class _Made:
             return Port(1, "ACTIVE", "LinkUp", "Ethernet", RATE, 4, "NDR", mtu=4092)
         return Port(1, "ACTIVE", "LinkUp", "InfiniBand", RATE, 4, "NDR", self._lid(at), 1, own, ("0xffff",), 4092)
 
-    def _netdev(self, name: str, port: Port) -> Netdev:
+    def _netdev(self, name: str, port: Port, at: _Hca, function: int = 0) -> Netdev:
         if not self.shape.infiniband:
-            return Netdev(
-                name, "94:6d:ae:00:00:01", 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE, partner_gbps=RATE
-            )
+            address = f"94:6d:ae:{at.node & 0xFF:02x}:{at.place:02x}:{function:02x}"
+            return Netdev(name, address, 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE, partner_gbps=RATE)
         return Netdev(name, "00:00:10:49:fe:80", 4092, "up", port.guid, "0xfe80000000000000", 4169, 1)
 
     def _virtual(self, at: _Hca, index: int, taken: bool) -> Hca:
@@ -579,7 +578,7 @@ class _Made:
         return Hca(
             device,
             device,
-            () if taken else (self._netdev(f"vf{at.place}v{index}", port),),
+            () if taken else (self._netdev(f"vf{at.place}v{index}", port, at, index + 1),),
             pci,
             own,
             f"{self.shape.names[at.node]} {device}",

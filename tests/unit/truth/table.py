@@ -834,6 +834,7 @@ ROWS: tuple[Row, ...] = (
                 "message",
                 "namespace",
                 "type",
+                "serial",
             ),
         ),
         _RUNS,

@@ -9,7 +9,7 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedTopologies
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, ObservedTopologies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclProblem
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform
 
@@ -67,6 +67,22 @@ def only_one_gpu_direct(log: typing.Any) -> typing.Any:
     return dataclasses.replace(log, communicators=(dataclasses.replace(log.communicators[0], ranks=changed),))
 
 
+def unknown_and_not_listed(plan: typing.Any) -> typing.Any:
+    """Nothing is known of a node, and the plan says that the inventory does not have it."""
+    return dataclasses.replace(plan, nodes=first(replaced(action="unknown", listed=False))(plan.nodes))
+
+
+def lost_beside_a_master(subnets: typing.Any) -> typing.Any:
+    """The port from which the fabric is seen has lost its manager, by one part of its answer."""
+    return first(replaced(lost=LostManager(1)))(subnets)
+
+
+def of_the_second_node(nodes: typing.Any) -> typing.Any:
+    """One machine under two names of the inventory."""
+    names = list(nodes)
+    return {**nodes, names[0]: nodes[names[1]]}
+
+
 class Contradiction(typing.NamedTuple):
     """check, subject, status and words of the finding that must come of it."""
 
@@ -80,6 +96,33 @@ class Contradiction(typing.NamedTuple):
 
 
 CASES = (
+    Contradiction(
+        PAIR,
+        "subnets",
+        on_first_node(lost_beside_a_master),
+        "fabric.island",
+        "compute",
+        "fail",
+        "no way to a subnet manager: node-1 mlx5_0",
+    ),
+    Contradiction(
+        PAIR,
+        "disruption.plan",
+        unknown_and_not_listed,
+        "network.disruption",
+        "node-1 (not in the inventory)",
+        "unknown",
+        "What the node has is not known",
+    ),
+    Contradiction(
+        ROCE,
+        "hcas",
+        of_the_second_node,
+        "discover.hardware_addresses",
+        "MAC address 94:6d:ae:01:00:00",
+        "fail",
+        "node-1 mlx5_0 (ens0np0), node-2 mlx5_0 (ens0np0)",
+    ),
     Contradiction(
         PAIR, "platform", on_first_node(vfio), "platform.driver", "node-1 mlx5_0", "fail", "given away as a whole"
     ),

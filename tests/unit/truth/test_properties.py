@@ -91,6 +91,80 @@ def test_no_second_fault_of_many_is_better() -> None:
     assert [text for shape in SMALL for text in second_faults(shape, MANY)] == []
 
 
+class Conflict(Exception):
+    """Both changed one place."""
+
+
+def merged(base: typing.Any, one: typing.Any, other: typing.Any) -> typing.Any:
+    """What was changed in both.
+
+    :raises Conflict: it is one place
+    """
+    if one == base or other == base:
+        return one if other == base else other
+    if type(one) is type(other) is type(base):
+        if dataclasses.is_dataclass(base) and not isinstance(base, type):
+            names = [field.name for field in dataclasses.fields(base)]
+            return dataclasses.replace(
+                base, **{name: merged(getattr(base, name), getattr(one, name), getattr(other, name)) for name in names}
+            )
+        if isinstance(base, dict) and set(one) == set(other) == set(base):
+            return {key: merged(base[key], one[key], other[key]) for key in base}
+        if isinstance(base, tuple) and len(one) == len(other) == len(base):
+            return tuple(merged(*items) for items in zip(base, one, other))
+    raise Conflict
+
+
+#: a second fault of the same fact by which the first is about something that is not judged, and why: all of a kind, or
+#: the facts that begin so
+VOID: typing.Mapping[str, tuple[tuple[str, ...], str]] = {
+    "firmware": (("",), "an HCA of another address, or a setting of another name, is not asked for"),
+    "nic_devices.nics": (("",), "a NicDevice of another node or port is not of the fleet"),
+    "bios": (("",), "a BMC that was not asked, or an attribute of another setting; virtual functions prove the rest"),
+    "operators.images": (("",), "a rule of another source, or without mirrors, redirects nothing"),
+    "tuning": (("node.rows[cpu_model]", "node.rows[gpu_model]", "node.rows[hca_model]"), "a node of another kind"),
+    "addresses": (("pools",), "a pool of another name or kind is not that of the fabric, which is yet to be made"),
+    "hcas": (("node.hcas(PF).pci.link",), "a card that can do no more, in all that it says"),
+    "topologies": (("node[].errors",), "ibqueryerrors names the counters that are above 0, so that it may name none"),
+    "pings": (("node[].transmitted", "node[].received"), "more pings, of which each came back"),
+    "disruption.plan": (("pools[].machines",), "a pool that does not roll is not waited for"),
+}
+
+
+def faults_of_one_fact(shape: Shape, count: int) -> typing.Iterator[str]:
+    """What gets better by a second fault of the same fact, at another place."""
+    fleet, found, chance = healthy(shape), breaks_of(shape), random.Random(f"{shape.name} one fact {count}")
+    numbers: dict[Source, list[int]] = {}
+    for number, broken in enumerate(found):
+        if broken.source in broken.facts:
+            numbers.setdefault(broken.source, []).append(number)
+    for _turn in range(count):
+        source = chance.choice(list(numbers))
+        one, other = chance.choice(numbers[source]), chance.choice(numbers[source])
+        void, _reason = VOID.get(kind_of(source), ((), ""))
+        if any(found[number].case.fact.startswith(fact) for number in (one, other) for fact in void):
+            continue
+        try:
+            value = merged(*(facts[source] for facts in (fleet.facts, found[one].facts, found[other].facts)))
+            value = load(hint_of(source), to_data(value), "facts")
+        except (Conflict, LoadError):
+            # a stage that can't load a fact is closed
+            continue
+        alone = max((of_break(shape, one), of_break(shape, other)), key=lambda item: -ORDER.index(item))
+        now = verdict(fleet, stages_of(source), with_value(source, fleet.facts, value))
+        if ORDER.index(now) > ORDER.index(alone):
+            yield f"{found[one].words} and {found[other].words}: {now}, and alone {alone}"
+
+
+def test_a_second_fault_of_the_same_fact_is_never_better() -> None:
+    assert [text for shape in SMALL for text in faults_of_one_fact(shape, DRAWN)] == []
+
+
+@pytest.mark.thorough
+def test_no_second_fault_of_the_same_fact_of_many_is_better() -> None:
+    assert [text for shape in SMALL for text in faults_of_one_fact(shape, MANY)] == []
+
+
 # what is sick, twice or elsewhere
 
 

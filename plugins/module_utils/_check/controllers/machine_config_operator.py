@@ -10,7 +10,8 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool
 from ..._model.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes import ClusterNode
-from .sriov_operator import describe, find_held_pods, find_machine_pool, matches
+from .budgets import find_held_pods
+from .sriov_operator import describe, find_machine_pool, matches
 
 Names = typing.Container[str]
 

@@ -7,22 +7,19 @@ source, release 1.6.0, and named with each rule.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import itertools
 import typing
 
-from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
+from ..._model.disruption import ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes import ClusterNode
 from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
-from ..._model.text import folded, parse_number
+from ..._model.text import parse_number
 
 #: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
 _DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
 _NO_GUID = "0000:0000:0000:0000"
 MELLANOX = "15b3"
-#: pods of a node that a drain waits for, and budgets of a pod, in a text
-MOST_NAMED = 4
 
 
 # Selection
@@ -278,37 +275,6 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
     if pod.mirror or pod.owner == "DaemonSet":
         return False
     return full or any(name.startswith(prefix) for name in pod.requests)
-
-
-def find_held_pods(
-    pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
-) -> tuple[str, ...]:
-    """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
-
-    A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
-    """
-    blocking: dict[str, list[Budget]] = collections.defaultdict(list)
-    for budget in budgets:
-        if budget.allowed < 1:
-            blocking[budget.namespace].append(budget)
-    found: list[str] = []
-    more = 0
-    for pod in pods:
-        its = blocking.get(pod.namespace, ()) if not pod.ended and leaves(pod, full, prefix) else ()
-        if len(found) >= MOST_NAMED:
-            more += any(matches(budget.selector, pod.labels) for budget in its)
-            continue
-        held = [f"{budget.namespace}/{budget.name}" for budget in its if matches(budget.selector, pod.labels)]
-        if held:
-            found.append(
-                f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {folded(held, MOST_NAMED)}, which"
-                " allows no eviction now"
-            )
-    return (
-        (*found, f"{more} more pods are held by PodDisruptionBudgets that allow no eviction now")
-        if more
-        else tuple(found)
-    )
 
 
 def describe(pool: MachinePool) -> str:

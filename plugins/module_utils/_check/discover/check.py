@@ -22,7 +22,7 @@ from ..._model.profiles import find_traits, is_infiniband
 from ..fleet import unreachable_nodes
 from . import clock, numa
 from .ethernet import check_ethernet, check_listed
-from .fleet import check_descriptions, check_fleet, check_guids
+from .fleet import check_descriptions, check_fleet, check_guids, check_hardware_addresses
 from .hcas import list_fitting
 from .infiniband import check_infiniband
 
@@ -73,6 +73,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += _check_pcie(intent, name, node)
     findings += check_fleet(intent, read)
     findings += check_guids(read)
+    findings += check_hardware_addresses(intent, read)
     findings += check_descriptions(read)
     findings += numa.check(read)
     findings += clock.check({name: facts.clocks.get(name, ObservedClock()) for name in facts.nodes})

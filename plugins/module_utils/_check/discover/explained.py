@@ -115,6 +115,31 @@ EXPLAINED: dict[str, Explanation] = {
             " reset it. Until then switch one of the two off."
         ),
     ),
+    "discover.hardware_addresses": Explanation(
+        means=(
+            "NICs of an Ethernet fabric on two nodes have one MAC address. A switch sends the packets of one to the"
+            " other. If the inventory has one machine under two names, the second node was never looked at."
+        ),
+        measured=(
+            "`address` of each network interface in sysfs, of the NICs that an Ethernet fabric of the intent selects."
+            " Interfaces of one node are not compared, because the parts of a bond share one."
+        ),
+        causes=(
+            "`ansible_host` of two nodes leads to one machine.",
+            "A connection profile or an image sets the same MAC address on several machines.",
+            "Firmware was burnt with another card's addresses.",
+        ),
+        look=(
+            "cat /etc/machine-id",
+            "ip -d link show dev INTERFACE",
+            "ethtool -P INTERFACE",
+        ),
+        remedy=(
+            "Correct `ansible_host` in the inventory. Otherwise remove the setting that overrides the permanent address"
+            " (`cloned-mac-address` of NetworkManager, `MACAddress=` of systemd.link), or give the card its own address"
+            " back."
+        ),
+    ),
     "discover.hcas": Explanation(
         means=(
             "A node does not show as many HCAs or NICs as the intent wants for a fabric. What is not there can't be"

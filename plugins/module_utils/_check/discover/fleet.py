@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the HCAs of all nodes. Check ids: ``discover.fleet``, ``discover.guids``, ``discover.descriptions``."""
+"""Compare the HCAs of all nodes. Check ids: ``discover.fleet``, ``discover.guids``, ``discover.descriptions``,
+``discover.hardware_addresses``."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ import typing
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.hca import NO_GUID, NodeHcas
 from ..._model.intent import Intent
-from ..._model.profiles import is_infiniband
+from ..._model.profiles import find_traits, is_infiniband
 from ..._model.text import folded
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
+
+_NO_ADDRESS, _ONE_NODE = "00:00:00:00:00:00", "each on one node"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
@@ -74,6 +77,48 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
             )
         )
     return findings
+
+
+def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """Compare the MAC addresses of the NICs of Ethernet fabrics between nodes. Within a node the parts of a bond share
+    one.
+
+    One machine under two names of the inventory shows here too: its facts would count for both.
+    """
+    fabrics = [fabric for fabric in intent.fabrics if find_traits(fabric).members and not is_infiniband(fabric)]
+    owners: dict[str, dict[str, str]] = {}
+    for name, node in nodes.items():
+        for hca in list_fitting(fabrics, node):
+            for netdev in hca.netdevs:
+                address = netdev.hardware_address.lower()
+                if address and address != _NO_ADDRESS:
+                    owners.setdefault(address, {}).setdefault(name, f"{name} {hca.name} ({netdev.name})")
+    shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}
+    if owners and not shared:
+        measured = f"{len(owners)} MAC addresses, none on two nodes"
+        return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NODE)]
+    return [_report_shared_address(address, named) for address, named in sorted(shared.items())]
+
+
+def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Finding:
+    why = (
+        f"These have the same MAC address: {folded(owners, MOST)}. A switch sends the packets of one to the other, or"
+        " the inventory has one machine under several names."
+    )
+    remedy = (
+        "Compare cat /etc/machine-id on these nodes. If it is equal, correct ansible_host in the inventory. If not,"
+        " give each NIC its own MAC address: see ethtool -P, and the connection profile or udev rule that sets"
+        " another."
+    )
+    return Finding(
+        "discover.hardware_addresses",
+        f"MAC address {address}",
+        FAIL,
+        f"on {len(owners)} nodes",
+        _ONE_NODE,
+        why,
+        remedy,
+    )
 
 
 def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:

@@ -313,8 +313,8 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
         if seen.topology is not None and (name, seen.rdma_device) not in lost
         for node in seen.topology.nodes
     }
-    if not lost or not rest:
-        # nobody sees a manager: then it is that which is gone
+    if not lost or not (rest or any(seen.master for subnets in world.subnets.values() for seen in subnets)):
+        # no port sees a manager: then the manager is gone, which check_no_manager reports
         return []
     findings = []
     for name, topologies in world.topologies.items():
@@ -322,6 +322,7 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
             if (
                 (name, seen.rdma_device) in lost
                 and seen.topology is not None
+                and rest
                 and not rest & {node.guid for node in seen.topology.nodes}
             ):
                 findings.append(_report_island(f"{name} {seen.rdma_device}", seen.topology, expected))

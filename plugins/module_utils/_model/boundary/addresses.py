@@ -28,9 +28,20 @@ def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], ty
     return read
 
 
+#: IPv6 addresses that lead to the IPv4 address in them: IPv4-compatible ones, those of NAT64 (RFC 6052, RFC 8215), of
+#: Teredo and of 6to4
+_EMBEDDED = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
+
+
 def _host(text: str) -> str:
-    """:raises ValueError: no address, or one that can't be that of a node among nodes"""
+    """Return the address in its shortest form; of one that is IPv4 mapped into IPv6, the IPv4 address.
+
+    :raises ValueError: no address, or one that can't be that of a node among nodes. In an address that has another form
+        of IPv4 in it, nobody would see the address of another node
+    """
     found = ipaddress.ip_address(text)
+    if isinstance(found, ipaddress.IPv6Address) and any(found in network for network in _EMBEDDED):
+        raise ValueError(text)
     if (
         found.is_loopback
         or found.is_unspecified

@@ -176,6 +176,7 @@ def is_document(line: str) -> bool:
 def parse_files(
     files: typing.Iterable[tuple[str, typing.Iterable[str]]],
     sources: typing.Literal["files", "hosts", ""] = "",
+    hosts: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> NcclLog:
     """Parse the same of several files, each with a name. Where several are logs, each is of one pod, and the processes
     say in which files they are.
@@ -183,11 +184,12 @@ def parse_files(
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
     :param sources: whose lines are left out where they name more than any pod can: those of a file, or of a host where
         all ranks are in one file. Empty: there is no such limit
+    :param hosts: by the name of a file, the only host whose lines count in it
     :raises ParseError: as ``parse`` does
     """
     reader = _Reader(sources=sources)
     for name, lines in files:
-        reader.begin(name)
+        reader.begin(name, hosts[name] if hosts is not None else None)
         reader.read(lines)
     return reader.log()
 
@@ -200,13 +202,15 @@ def parse_text(text: str) -> NcclLog:
     return parse(io.StringIO(text, newline="\n"))
 
 
-def names_at_most(ranks: int, lines: typing.Iterable[str]) -> bool:
+def names_at_most(ranks: int, lines: typing.Iterable[str], host: typing.Optional[str] = None) -> bool:
     """Tell whether a log names no more processes and ranks than ``ranks``, and no more about them than a log of its
     length can be about.
 
     :param lines: as for ``parse``
+    :param host: the only one whose lines count; None: those of each host count
     """
     reader = _Reader(ranks * _OF_WHOLE_RANK)
+    reader.host = host
     try:
         reader.read(lines)
     except ParseError:
@@ -431,14 +435,20 @@ class _TooMuch(Exception):
     """One source names more than any pod can."""
 
 
+class _OtherHost(Exception):
+    """A line is of another host than its file."""
+
+
 class _Reader:
     """:param least: bytes that a log of any length may take
     :param sources: as of ``parse_files``
+    :ivar host: the only one whose lines count in this file; None: those of each host count
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
         self._least = _LEAST if least is None else least
         self._sources = sources
+        self.host: typing.Optional[str] = None
         #: bytes that are kept of each source
         self._kept_of: dict[str, int] = {}
         self._left_out: dict[str, NcclLeftOut] = {}
@@ -470,10 +480,13 @@ class _Reader:
             **dict.fromkeys(("AllReduce:", "AllGather:", "ReduceScatter:", "Broadcast:", "Reduce:"), self._choice),
         }
 
-    def begin(self, name: str) -> None:
-        """Begin a file of several."""
+    def begin(self, name: str, host: typing.Optional[str] = None) -> None:
+        """Begin a file of several.
+
+        :param host: the only one whose lines count in it; None: those of each host count
+        """
         self._end()
-        self._file = _File(name)
+        self._file, self.host = _File(name), host
         # a thread writes into one file
         self._threads.clear()
 
@@ -497,21 +510,30 @@ class _Reader:
                 if " NCCL " in message and (_INFO in message or _WARN in message):
                     self._torn += 1
                     continue
-                try:
-                    self._info(before, message.rstrip())
-                except _TooMuch as error:
-                    self._leave_out(str(error))
-                    if self._sources == "files":
-                        return
+                write, parts = self._info, (before, message.rstrip())
             elif _WARN in line:
                 self._nccl_lines += 1
-                self._warn(*line.rstrip().split(_WARN, 1))
+                before, _warn, message = line.rstrip().partition(_WARN)
+                write, parts = self._warn, (before, message)
             elif "CCL version " in line:
                 self._bare_version(line.rstrip())
+                continue
             elif any(word in line for word in _AROUND) or (
                 "libibverbs: " in line and libibverbs.parse(line).kind is not None
             ):
                 self._problem("", "", line.strip())
+                continue
+            else:
+                continue
+            try:
+                write(*parts)
+            except _OtherHost:
+                # no file tells of another host than its own
+                self._nccl_lines -= 1
+            except _TooMuch as error:
+                self._leave_out(str(error))
+                if self._sources == "files":
+                    return
 
     def log(self) -> NcclLog:
         self._end()
@@ -632,11 +654,14 @@ class _Reader:
                 self._choice(thread, message)
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
-        """Return the thread that wrote the line; None when the text before the message is not a head of NCCL's."""
+        """Return the thread that wrote the line; None when the text before the message is not a head of NCCL's.
+
+        :raises _OtherHost: the file is of another host
+        """
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
         if thread is None:
-            head = _HEAD.fullmatch(before)
+            head = self._head(before)
             if head is None:
                 return None
             key = head[1], int(head[2])
@@ -651,6 +676,16 @@ class _Reader:
             if self._file is not None:
                 self._place(process, self._file)
         return thread
+
+    def _head(self, before: str) -> typing.Optional[re.Match[str]]:
+        """Read the head of a line; None when there is none of NCCL's.
+
+        :raises _OtherHost: the file is of another host
+        """
+        head = _HEAD.fullmatch(before)
+        if head is not None and self.host is not None and head[1] != self.host:
+            raise _OtherHost
+        return head
 
     def _place(self, process: _Process, file: _File) -> None:
         """Note that a file has lines of a process."""
@@ -880,11 +915,15 @@ class _Reader:
                 process.gid_indexes |= 1 << int(gid[1]) if gid else 0
 
     def _warn(self, before: str, message: str) -> None:
-        head = _HEAD.fullmatch(before)
+        head = self._head(before)
         if head is None or _INFO in message or _WARN in message:
             self._torn += 1
             return
         process = self._processes.get((head[1], int(head[2])))
+        if self._file is not None and head[1] not in self._file.hosts:
+            # who may write it is doubted as for any other line
+            self._file.hosts[head[1]] = None
+            self._keep(_OF_PLACE, head[1])
         self._problem(head[1], head[4] or "", message, (process.oob[1], process.bootstrap[1]) if process else ())
 
     def _problem(self, host: str, place: str, text: str, own: typing.Sequence[str] = ()) -> None:

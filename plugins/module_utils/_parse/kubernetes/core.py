@@ -36,7 +36,7 @@ from .resource import (
 )
 
 #: labels, expressions and their values of a budget's selector; real ones have one or two
-MOST_ASKED = 64
+MOST_ASKED = 16
 
 
 def node(resource: Resource) -> ClusterNode:

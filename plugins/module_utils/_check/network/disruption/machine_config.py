@@ -16,8 +16,9 @@ from ...._model.disruption import Budget, ClusterPod, DisruptionPlan, MachinePoo
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.host import HostConfig, KubeletStatus, Roll
 from ...._model.kubernetes import ClusterNode
+from ...controllers.budgets import find_held_pods
 from ...controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
-from ...controllers.sriov_operator import describe, find_held_pods, find_machine_pool, leaves
+from ...controllers.sriov_operator import describe, find_machine_pool, leaves
 
 _IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
 

@@ -29,11 +29,11 @@ from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ...._model.text import folded
+from ...controllers.budgets import find_held_pods
 from ...controllers.gate import GateInputs, closed, list_pauses
 from ...controllers.sriov_operator import (
     Turn,
     explain_what_holds_back,
-    find_held_pods,
     find_machine_pool,
     find_pools,
     find_wanted,
@@ -311,7 +311,7 @@ def check_plan(
     found += [
         _check_disruption(node, planned, cluster)
         for node in planned.nodes
-        if node.listed or node.action in ("drain", "reboot")
+        if node.listed or node.node in inventory or node.action in ("drain", "reboot")
     ]
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:

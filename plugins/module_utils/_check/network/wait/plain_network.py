@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing
 
 from ...._model.operators import NIC_LABEL
+from ...._model.text import both_ends
 from .state import ClusterState, Target
 
 
@@ -110,11 +111,18 @@ def _attachment(target: Target, name: str, world: ClusterState) -> typing.Option
         )
     other = [key for key, value in sorted(target.plugin.items()) if seen.plugin.get(key) != value]
     if other:
-        differences = ", ".join(f"{key} is {seen.plugin.get(key)!r} instead of {target.plugin[key]!r}" for key in other)
+        differences = ", ".join(
+            f"{key} is {_quote(seen.plugin.get(key))} instead of {_quote(target.plugin[key])}" for key in other
+        )
         return Missing(
             f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment"
         )
     return None
+
+
+def _quote(value: object) -> str:
+    """Return a value as Python writes it, in few characters: whoever may change the definition writes it."""
+    return repr(both_ends(value, 200)) if isinstance(value, str) else both_ends(repr(value), 200)
 
 
 def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:

@@ -19,12 +19,12 @@ from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, WantedInterface
 from ...._model.wait import SyncNode
 from ...._parse.kubernetes.pod_state import PodState
+from ...controllers.budgets import find_held_pods
 from ...controllers.device_plugin import why_not_offered
 from ...controllers.sriov_operator import (
     Turn,
     describe,
     explain_what_holds_back,
-    find_held_pods,
     find_machine_pool,
     find_pools,
     find_wanted_by,
