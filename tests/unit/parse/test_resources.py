@@ -198,10 +198,10 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ([{"key": "a", "operator": "Exists"}] * 64, False),
-        ([{"key": "a", "operator": "Exists"}] * 65, True),
-        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(63)]}], False),
-        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(64)]}], True),
+        ([{"key": "a", "operator": "Exists"}] * 16, False),
+        ([{"key": "a", "operator": "Exists"}] * 17, True),
+        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(15)]}], False),
+        ([{"key": "a", "operator": "In", "values": [str(number) for number in range(16)]}], True),
     ],
 )
 def test_a_budget_that_asks_too_much_is_one_of_all_pods(asked: typing.Sequence[typing.Any], expected: bool) -> None:
