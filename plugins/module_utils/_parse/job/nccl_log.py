@@ -597,9 +597,8 @@ class _Reader:
             return any(file.name == source for file in process.files or ())
 
         gone = [key for key, process in self._processes.items() if is_of(process)]
-        hosts = (
-            () if self._sources == "hosts" else tuple(itertools.islice(dict.fromkeys(host for host, _ in gone), _NAMED))
-        )
+        named = () if self._sources == "hosts" else dict.fromkeys(host for host, _process in gone)
+        hosts = tuple(itertools.islice(named, _NAMED))
         why = f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"
         self._left_out[source] = NcclLeftOut(source, hosts, why)
         for key in gone:
