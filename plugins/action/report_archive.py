@@ -78,11 +78,10 @@ class ActionModule(ControllerAction):
                 attempts,
             )
         except ArchiveError as error:
-            failure = {"kind": type(error).__name__, "remedy": error.remedy}
             return {
                 "failed": True,
                 "msg": str(error),
-                "failure": failure,
+                "failure": error.describe(),
                 "again": error.again,
                 "place": place.shown,
                 "lines": [],

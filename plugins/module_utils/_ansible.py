@@ -36,6 +36,6 @@ def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]])
             failure={"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected},
         )
     except RdmaError as error:
-        module.fail_json(msg=str(error), failure={"kind": type(error).__name__, "remedy": error.remedy})
+        module.fail_json(msg=str(error), failure=error.describe())
     else:
         module.exit_json(**{"changed": False, **result})

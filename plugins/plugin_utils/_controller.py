@@ -94,7 +94,7 @@ class ControllerAction(ActionBase):
         except RdmaError as error:
             failed = {
                 "msg": str(error),
-                "failure": {"kind": type(error).__name__, "remedy": error.remedy},
+                "failure": error.describe(),
             }
         except AnsibleActionFail as error:
             # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action

@@ -21,6 +21,11 @@ class RdmaError(Exception):
         self.seen = seen
         self.remedy = remedy
 
+    def describe(self) -> dict[str, str]:
+        """Return the kind of the error and its remedy, for the result of a module or a plugin: its message is there
+        beside them."""
+        return {"kind": type(self).__name__, "remedy": self.remedy}
+
 
 class ParseError(RdmaError):
     """Text of a tool or a file that does not have the form that it must have. Never replaced by a guess."""

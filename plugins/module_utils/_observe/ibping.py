@@ -127,27 +127,24 @@ def ping(
         return ()
     tool = command.require("ibping", PACKAGE)
 
-    def one(job: tuple[PingTask, int]) -> Ping:
-        task, lid = job
-        name = PortName(task.device, task.port)
+    def ping_until_loss(task: PingTask, lid: int, count: int, deadline: float) -> Ping:
+        result = Ping(task.device, task.port, lid, 0, 0)
+        name, packets = PortName(task.device, task.port), _FIRST_PACKETS
+        while result.error is None and not result.lost and result.transmitted < count:
+            packets = min(packets, count - result.transmitted)
+            argv = (tool, *arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
+            result = _add(result, command.run(argv, max(0.0, deadline - time.monotonic())))
+            packets *= _MORE
+        return result
+
+    def ping_destination(job: tuple[PingTask, int]) -> Ping:
         deadline = time.monotonic() + limit_seconds
-
-        def ping_until_loss(count: int) -> Ping:
-            result = Ping(name.device, name.port, lid, 0, 0)
-            packets = _FIRST_PACKETS
-            while result.error is None and not result.lost and result.transmitted < count:
-                packets = min(packets, count - result.transmitted)
-                argv = (tool, *arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
-                result = _add(result, command.run(argv, max(0.0, deadline - time.monotonic())))
-                packets *= _MORE
-            return result
-
-        first = ping_until_loss(count)
+        first = ping_until_loss(*job, count, deadline)
         if first.resent and first.received == first.transmitted > 0:
-            return _combine(first, ping_until_loss(count * _MORE))
+            return _combine(first, ping_until_loss(*job, count * _MORE, deadline))
         return first
 
-    return command.each(one, jobs, parallel)
+    return command.each(ping_destination, jobs, parallel)
 
 
 def _add(before: Ping, finished: command.Finished) -> Ping:

@@ -99,14 +99,20 @@ def by_operator(
             if all(card.settled for card in group) and not ours:
                 continue
             why = made if isinstance(made, str) else unread or _explain_other_templates(group, there)
-            left_out = {card.nic.name: why for card in group} if why else _leave_out(kind, group, nics)
+            strangers = _find_strangers(kind, group, nics)
+            # then the addresses of these cards do not suffice to tell them from others
+            doubtful = bool(strangers or nics.errors)
+            if why:
+                left_out = {card.nic.name: why for card in group}
+            else:
+                left_out = _leave_out(kind, group, nics, strangers) if doubtful else {}
             for card in group:
                 if card.nic.name in left_out:
                     notes.setdefault(card.node, {})[
                         f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {left_out[card.nic.name]}"
                     ] = None
             chosen = [card for card in group if card.nic.name not in left_out]
-            if chosen and not isinstance(made, str) and _is_doubtful(kind, group, nics):
+            if chosen and not isinstance(made, str) and doubtful:
                 made = _template(fabric, kind, chosen, fleet, by_serial=True)
             if isinstance(made, str) or not chosen or (all(card.settled for card in chosen) and not ours):
                 continue
@@ -279,18 +285,14 @@ def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) 
     ]
 
 
-def _is_doubtful(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> bool:
-    """Return whether the addresses of these cards do not suffice to tell them from others."""
-    return bool(nics.errors or _find_strangers(kind, group, nics))
-
-
-def _leave_out(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> dict[str, str]:
+def _leave_out(
+    kind: str, group: typing.Sequence[_Card], nics: NicDevices, strangers: typing.Sequence[NicDevice]
+) -> dict[str, str]:
     """Return by the name of a card why a template must not have it: it would match other cards also by its serial
     number. Each card has a number of its own, so that an object of one node is no error of all.
+
+    :param strangers: cards that have an address of the group; where there are none, not all cards are known
     """
-    strangers = _find_strangers(kind, group, nics)
-    if not strangers and not nics.errors:
-        return {}
     names = folded(sorted(nic.name for nic in strangers), 5)
     why = (
         f"it would match ports of {names} that are not of the fabric or of this run. Set them by a template of your own"

@@ -27,7 +27,7 @@ from .._schedule.wider import widened, wider
 from .client_server import find_failure, line_of, run_pair
 from .measuring_plan import Plan, Say
 from .observer_of import observer_of
-from .pod_look import PROBE_LIMIT
+from .pod_inspection import PROBE_LIMIT
 from .pods import Pods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have

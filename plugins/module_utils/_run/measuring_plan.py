@@ -31,7 +31,7 @@ NOT_CHECKED = "in check mode no pod is started"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is measured.
+    """A plan of measurements between pods.
 
     :ivar nodes: names of the nodes
     :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA

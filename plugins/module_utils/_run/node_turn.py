@@ -5,6 +5,7 @@ run takes it up."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing
 
@@ -101,6 +102,21 @@ class Going:
         """After each pause and before each change."""
         if self.over:
             raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _as_not_drained() -> typing.Iterator[None]:
+    """Turn an error of a drain into one that keeps its node out, and no other one.
+
+    :raises LeaseLost: another run changes the cluster
+    :raises NotDrained: pods do not go, or can't be read
+    """
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except RdmaError as error:
+        raise NotDrained(error.seen, error.remedy) from error
 
 
 class NodeTurns:
@@ -201,7 +217,8 @@ class NodeTurns:
         try:
             did += self._sources.set(step.node)
             mine = self._cordoned(node, mine, did)
-            self._empty(step.node, did)
+            with _as_not_drained():
+                self._drain.work(step.node, did)
             now, _noted = self.node(step.node)
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
@@ -212,30 +229,6 @@ class NodeTurns:
         except RdmaError:
             self._undo(step.node, mine, did)
             raise
-
-    def _empty(self, name: str, did: list[str]) -> None:
-        """Drain a node.
-
-        :raises NotDrained: pods do not go
-        """
-        try:
-            self._drain.work(name, did)
-        except LeaseLost:
-            raise
-        except RdmaError as error:
-            raise NotDrained(error.seen, error.remedy) from error
-
-    def _is_empty(self, name: str) -> bool:
-        """Return whether a drain takes no pod from a node any more.
-
-        :raises NotDrained: its pods can't be read
-        """
-        try:
-            return not self._drain.left(name)
-        except LeaseLost:
-            raise
-        except RdmaError as error:
-            raise NotDrained(error.seen, error.remedy) from error
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
         """Return the note of a node that takes no pods."""
@@ -273,11 +266,14 @@ class NodeTurns:
             node, _noted = self.node(step.node)
             if node.boot_id != mine.boot:
                 return mine, True
-            if node.unschedulable and self._is_empty(step.node):
+            with _as_not_drained():
+                is_empty = node.unschedulable and not self._drain.left(step.node)
+            if is_empty:
                 return mine, self._ordered(step, did)
             self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
             mine = self._cordoned(node, mine, did)
-            self._empty(step.node, did)
+            with _as_not_drained():
+                self._drain.work(step.node, did)
         remedy = (
             "Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A"
             f" --field-selector spec.nodeName={step.node}"

@@ -29,7 +29,7 @@ from .._render import commands
 from .._render.names import RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod
 from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
-from .pod_look import PodLook
+from .pod_inspection import PodInspector
 from .pod_readiness import ReadinessWait, explain_unready, find_node
 from .pod_removal import SELECTOR, PodRemoval, name_with_namespace
 from .watch import WatchFeed
@@ -86,7 +86,7 @@ class Pods:
         self._heard: typing.Optional[WatchFeed] = None
         self._removal = PodRemoval(cluster, plan, clock, pause, say)
         self._readiness = ReadinessWait(cluster, plan, clock, say, self._open_feed, self._is_ours)
-        self._look = PodLook(plan, clock, self.shell, self.await_api, self.fate)
+        self._inspector = PodInspector(plan, clock, self.shell, self.await_api, self.fate)
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -193,7 +193,7 @@ class Pods:
                 break
             made = list(pool.map(lambda task: self._create(fabric, task[0], task[1], seconds), tasks))
             ready = self._readiness.wait([item for item in made if not item.error], spent)
-            looked = dict(zip(ready, pool.map(lambda entry: self._look.look(fabric, *entry), ready.values())))
+            looked = dict(zip(ready, pool.map(lambda entry: self._inspector.inspect(fabric, *entry), ready.values())))
             slowest: dict[str, float] = {}
             for item, took in looked.values():
                 slowest[item.node] = max(took, slowest.get(item.node, 0.0))

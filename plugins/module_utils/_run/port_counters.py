@@ -20,7 +20,7 @@ from .._schedule.measurements import SLACK
 from .._schedule.port_counters import Port
 from .client_server import find_failure
 from .observer_of import observer_of
-from .pod_look import PROBE_LIMIT
+from .pod_inspection import PROBE_LIMIT
 
 #: of a fabric that no node saw by tools that read counters
 NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of Ethernet can't be asked"

@@ -154,8 +154,8 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             why = "No run of these nodes has such a log, so another program wrote it. It is not judged."
             remedy = "Look at the pod of the host that is named, or run the stage again."
             findings.append(Finding("collectives.log", subject, UNKNOWN, measured, f"{expected} at most", why, remedy))
-            told = dataclasses.replace(ran, log=None, evidence=f"its log has {measured}, and is not judged")
-            found.setdefault(ran.key, []).append(told)
+            unproven = dataclasses.replace(ran, log=None, evidence=f"its log has {measured}, and is not judged")
+            found.setdefault(ran.key, []).append(unproven)
         else:
             found.setdefault(ran.key, []).append(ran)
     figures: list[GroupFigure] = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look into a pod: find the RDMA device of its virtual function, its address, its rail and its rates."""
+"""Inspect a pod: find the RDMA device of its virtual function, its address, its rail and its rates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _LOOK_PART = 0.2
 _LOOKS = 3
 
 
-class PodLook:
-    """Looks into pods of one run that are ready."""
+class PodInspector:
+    """Inspects pods of one run that are ready."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PodLook:
         await_api: typing.Callable[[], None],
         find_fate: typing.Callable[[RdmaPod], typing.Optional[Failure]],
     ) -> None:
-        """Prepare the looks of a run.
+        """Prepare the inspections of a run.
 
         :param open_shell: opens a shell in a pod, given the PCI address of its function, as far as it is known
         :param await_api: waits until the API server answers
@@ -55,10 +55,10 @@ class PodLook:
         self._await_api = await_api
         self._find_fate = find_fate
 
-    def look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
-        """Look into a pod. An unforeseen error is an error of this pod.
+    def inspect(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
+        """Inspect a pod. An unforeseen error is an error of this pod.
 
-        :returns: the pod with what was found, and the seconds of the look
+        :returns: the pod with what was found, and the seconds that it took
         """
         begun = self._clock()
         try:
