@@ -38,7 +38,7 @@ class Api(LeaseHolder):
         self.after_delete: typing.Callable[[], None] = lambda: None
 
     def list(
-        self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: object = None
+        self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: object = None
     ) -> Listing:
         metadata = {"namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
         left = self.pods if kind == "Pod" and not self.done else ()
