@@ -10,7 +10,7 @@ import typing
 
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
 from .blocks import put_block
 from .steps import ROOT

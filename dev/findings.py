@@ -10,9 +10,9 @@ import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.explained import EXPLAINED
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.explanation import Explanation
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, never_waived
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.explanation import Explanation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, never_waived
 from tests.lab import page as lab
 from tests.lab.olm_scenarios import OLM_SCENARIOS
 from tests.lab.scenarios import ELSEWHERE, SCENARIOS

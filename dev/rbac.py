@@ -8,17 +8,23 @@ from __future__ import annotations
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import LABEL as MEASURING_LABEL
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import PREPARED as MEASURING_PREPARED
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import DAEMON_SET, LABEL, PREPARED
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Right
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed, of_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import LABEL as MEASURING_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import (
+    PREPARED as MEASURING_PREPARED,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
+    DAEMON_SET,
+    LABEL,
+    PREPARED,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Right
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed, of_observers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import attributes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects as admission
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects as admission
 
 from .steps import ROOT
 
@@ -34,7 +40,7 @@ _SECURITY = {
     "security.openshift.io/scc.podSecurityLabelSync": "false",
 }
 _HEAD = """---
-# Made by 'python -m dev.rbac' of plugins/module_utils/_model/rights_needed.py.
+# Made by 'python -m dev.rbac' of plugins/module_utils/_model/kubernetes/rights_needed.py.
 # Do not edit the rules; put your own subjects and namespaces in.
 #
 # What a run does with it: {what}.

@@ -25,7 +25,7 @@ from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guard
 SITE = BUILD / "release"
 TREE = SITE / "ansible_collections" / "linerate" / "rdma"
 #: where the version stands, as what
-PLACES = {"galaxy.yml": "version: {}", "plugins/module_utils/_model/version.py": 'COLLECTION_VERSION = "{}"'}
+PLACES = {"galaxy.yml": "version: {}", "plugins/module_utils/_model/base/version.py": 'COLLECTION_VERSION = "{}"'}
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 _GIT = ("git", "-c", "core.hooksPath=/dev/null")
 

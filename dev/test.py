@@ -221,8 +221,8 @@ def _findings(begun: float) -> typing.Iterator[str]:
     if not (folder / "report.json").exists() or (folder / "report.json").stat().st_mtime < begun:
         return
     sys.path.insert(0, str(COLLECTIONS))
-    from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
-    from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, closing
+    from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build, closing
+    from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 
     report = build(*read_records(str(folder / "stages")), run="", created="")
     yield f"{folder.relative_to(ROOT)}: {report.summary}"

@@ -7,9 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxWanted
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import render_objects, render_removals
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.awx import AwxWanted
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx.awx import render_objects, render_removals
 from ansible_collections.linerate.rdma.plugins.plugin_utils._awx import AWX_SPEC, Awx
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 

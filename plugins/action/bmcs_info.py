@@ -7,11 +7,16 @@ from __future__ import annotations
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_trust
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_trust
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, BiosQuery, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+    PARALLEL,
+    SECONDS,
+    BiosQuery,
+    read,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 

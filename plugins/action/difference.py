@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import compare_folders
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import compare_folders
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 

@@ -9,8 +9,8 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import pages, sign, start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, sign, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 

@@ -8,7 +8,7 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 

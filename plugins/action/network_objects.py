@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground, read_value
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground, read_value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import plan
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import closed
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import closed
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import unread_of
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import PoolPlan
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FIRMWARE_PLAN,
     FIRMWARE_SETTINGS,
     NodeFirmwarePlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import read_templates
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.nic_configuration_operator import (
+    read_templates,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
@@ -32,8 +33,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
     plan_nodes,
     to_set,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
-from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,
     Caller,

@@ -10,14 +10,14 @@ import typing
 
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import find_missing_since
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import folded
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import find_missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import folded
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date import COMMAND
-from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
-from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.closer_time import ask_closer
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 

@@ -12,27 +12,30 @@ import typing
 
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_trust
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted_by
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted_by
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_trust
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeDifferences,
+    NodeRoll,
+    proven,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FIRMWARE_PLAN,
     FIRMWARE_SETTINGS,
     NodeFirmwarePlan,
     ObservedFirmwareSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences, NodeRoll, proven
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import ObservedTuning
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import ObservedKernelArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import ObservedTuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import mapping_at, name_of
@@ -41,14 +44,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates 
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware, look_at_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import NodeRoller
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import ObservedSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_roll import NodeRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.observed_source import ObservedSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,

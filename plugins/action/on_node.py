@@ -9,7 +9,7 @@ import typing
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     cleaning_up,

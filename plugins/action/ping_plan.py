@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import is_infiniband
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._propose import default_path, propose_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import default_path, propose_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, compiled, show
 

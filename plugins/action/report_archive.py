@@ -9,7 +9,7 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import (
     ENVIRONMENT,
     LOGIN_ENVIRONMENT,
     VARIABLE,
@@ -17,8 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     ArchiveFacts,
     ArchiveLogin,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import IN_ALL, PATIENCE, Attempts, look, send
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 

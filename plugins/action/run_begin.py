@@ -9,8 +9,8 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 

@@ -10,17 +10,20 @@ import typing
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import (
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import (
     FRAME_SPEC,
     begin,
     pass_over,
     resume_run,
     start_run,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
+    DISRUPTION,
+    check_override,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first

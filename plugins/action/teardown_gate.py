@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import count_findings
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import count_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._report.teardown import make_teardown_stats
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.teardown import make_teardown_stats
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 

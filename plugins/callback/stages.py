@@ -43,8 +43,8 @@ import typing
 from ansible import constants
 from ansible.plugins.callback.default import CallbackModule as Default
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, quiet
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,

@@ -211,20 +211,20 @@ from ansible.errors import AnsibleError, AnsibleFileNotFound
 from ansible.plugins.connection import ConnectionBase
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     HAS_KUBERNETES,
     make_client,
     make_cluster_spec,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials, find_credentials
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import Credentials, find_credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits, run
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import container_on
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 

@@ -60,8 +60,8 @@ _value:
 import typing
 from collections.abc import Mapping
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import kind_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 

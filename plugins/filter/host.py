@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
     collect_kernel_settings,
     collect_settings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render import host
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node import host
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 

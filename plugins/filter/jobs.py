@@ -10,14 +10,15 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import list_members
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map
-from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import nic_map
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 Data = dict[str, typing.Any]

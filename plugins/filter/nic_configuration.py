@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_configuration import templates
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.nic_configuration import templates
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 NAMESPACE = "nvidia-network-operator"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 

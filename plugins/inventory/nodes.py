@@ -91,18 +91,18 @@ import typing
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, make_client
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import (
     LISTED,
     Inventory,
     InventoryNode,
     refuse_shared_addresses,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note

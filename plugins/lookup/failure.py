@@ -52,9 +52,9 @@ from collections.abc import Mapping
 
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import MOST_WORDS
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside, said
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 

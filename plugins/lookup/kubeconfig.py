@@ -53,8 +53,11 @@ from ansible import constants
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, make_client
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, make_kubeconfig
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import (
+    find_credentials,
+    make_kubeconfig,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 

@@ -67,14 +67,16 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import by_olm
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+    namespace_of_operator,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 

@@ -134,19 +134,19 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import (
     collect_wanted_by_node,
     list_bmcs,
     make_bmc_spec,
     read_claims,
     read_trust,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosChange
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May, set_all
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May, set_all
 
 Result = dict[str, typing.Any]
 

@@ -192,20 +192,20 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import (
     collect_wanted_by_node,
     list_bmcs,
     make_bmc_spec,
     read_claims,
     read_trust,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import list_states
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS, STATES
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, BiosQuery, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import SECONDS, BiosQuery, read
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -91,11 +91,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, assure, release, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, assure, release, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -98,12 +98,12 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.controller import look
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import asking
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._controller import look
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 

@@ -226,19 +226,23 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, get_objects, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, difference, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
+    OBJECT_SPEC,
+    get_objects,
+    run_with_fact,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
     Outcome,
     Removal,
     apply_all,
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import take_back
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import take_back
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]

@@ -190,10 +190,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import subnet
 
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
@@ -213,11 +213,11 @@ def main() -> None:
             "timeout": {"type": "int", "default": 120},
             "activity": {"type": "int", "default": 40},
             "errors": {"type": "int", "default": 10},
-            **_ansible.OBSERVER_SPEC,
+            **OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: read(module.params))
+    run(module, lambda: read(module.params))
 
 
 if __name__ == "__main__":

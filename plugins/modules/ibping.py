@@ -166,10 +166,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import ibping
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import ibping
 
 
 def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
@@ -204,11 +204,11 @@ def main() -> None:
             "timeout_ms": {"type": "int", "default": 200},
             "parallel": {"type": "int", "default": 8},
             "limit": {"type": "int", "default": 10},
-            **_ansible.OBSERVER_SPEC,
+            **OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: work(module.params))
+    run(module, lambda: work(module.params))
 
 
 if __name__ == "__main__":

@@ -200,22 +200,22 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_dump
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, job_needs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, list_secrets
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import look_at_charts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, list_secrets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import look_at_charts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import parse_logins
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls as listed
-from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
-from ansible_collections.linerate.rdma.plugins.module_utils._run.check_mirror import (
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import pulls as render
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.check_mirror import (
     ask_mirror,
     elsewhere,
     on_the_mirror,

@@ -95,23 +95,26 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import (
     observe,
     observe_stack,
     read_job,
     read_runtimes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
+    MOST_FILE,
+    read_documents,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]

@@ -59,9 +59,9 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 
 

@@ -73,8 +73,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_kernel_settings import set_kernel_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_kernel_settings import (
+    set_kernel_settings,
+)
 
 ROOT = "/"
 
@@ -99,7 +101,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: work(module))
+    run(module, lambda: work(module))
 
 
 if __name__ == "__main__":

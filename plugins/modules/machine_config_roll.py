@@ -131,20 +131,20 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
     find_folder,
     get_objects,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStatus
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import PoolRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS, KubeletStatus
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import AWAY, PatientCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

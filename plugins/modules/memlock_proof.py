@@ -98,15 +98,19 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    end_by_interrupt,
+    make_pods_spec,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import list_nodes, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, make_pods_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import list_nodes, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

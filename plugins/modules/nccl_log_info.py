@@ -335,13 +335,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import FACT_SPEC, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import FACT_SPEC, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import MOST_BYTES
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import has_several_logs, read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import MOST_BYTES
+from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import has_several_logs, read_files
 
 
 def main() -> None:

@@ -107,13 +107,15 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, NicDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import wait_for_nics
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import FIRMWARE_PLAN, NicDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.nic_configuration_operator import (
+    observe,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_nics import wait_for_nics
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

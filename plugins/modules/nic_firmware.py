@@ -119,11 +119,14 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import FirmwareOutcome, set_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.sysfs import read_node
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_firmware import (
+    FirmwareOutcome,
+    set_firmware,
+)
 
 Result = dict[str, typing.Any]
 
@@ -180,7 +183,7 @@ def main() -> None:
             "devices": {"type": "list", "elements": "str", "default": []},
             "managed_by_operator": {"type": "bool", "default": False},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
-            **_ansible.OBSERVER_SPEC,
+            **OBSERVER_SPEC,
             # the action plugin takes these, asks for the Lease by them on the controller, and hands none of them on to
             # the node
             **AUTH_ARG_SPEC,
@@ -190,7 +193,7 @@ def main() -> None:
         required_one_of=[("settings", "by_device")],
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: work(module))
+    run(module, lambda: work(module))
 
 
 if __name__ == "__main__":

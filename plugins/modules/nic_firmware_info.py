@@ -121,11 +121,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.firmware import read_firmware
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.firmware import read_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.sysfs import read_node
 
 
 def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
@@ -151,7 +151,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: work(module.params))
+    run(module, lambda: work(module.params))
 
 
 if __name__ == "__main__":

@@ -91,15 +91,15 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import collect_inputs, lint
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map, text_of
 

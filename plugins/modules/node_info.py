@@ -479,8 +479,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import NEIGHBOURS, NODE, Look
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import NEIGHBOURS, NODE, Look
 
 SUBSETS = (*NODE, NEIGHBOURS)
 
@@ -515,14 +515,14 @@ def main() -> None:
             "netdevs": {"type": "list", "elements": "str", "default": []},
             "kernel_arguments": {"type": "list", "elements": "str", "default": []},
             "beside_infiniband": {"type": "bool", "default": False},
-            **_ansible.OBSERVER_SPEC,
+            **OBSERVER_SPEC,
             "moment": {"type": "str"},
             "since": {"type": "str"},
             "wait_seconds": {"type": "int", "default": 0},
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: read(module.params))
+    run(module, lambda: read(module.params))
 
 
 if __name__ == "__main__":

@@ -97,24 +97,28 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
     difference,
     make_facts_spec,
     progress,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, list_nodes, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import TuningSet
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
+    find_folder,
+    list_nodes,
+    run_with_fact,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
     collect_kernel_settings,
     collect_settings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_tuning import TuningSetter
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

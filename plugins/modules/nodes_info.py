@@ -136,21 +136,29 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import find_missing_since
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import find_missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
+    HOST,
+    Observer,
+    ObserversFacts,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import (
     DROP_IN,
     KINDS,
     LEFT_ARGUMENTS,
     NEIGHBOURS,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, ObserveRequest, look
-from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
+    PYTHON,
+    ObserveRequest,
+    look,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

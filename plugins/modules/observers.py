@@ -181,30 +181,34 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
     difference,
     make_facts_spec,
     progress,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.admission import OPENSHIFT_GROUP
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
     LIFETIME_SECONDS,
     NAMESPACE,
     RESOURCES,
     Wanted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import (
+    Observers,
+    nodes_to_observe,
+    own_image,
+)
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:

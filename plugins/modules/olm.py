@@ -206,19 +206,19 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
     difference,
     make_facts_spec,
     progress,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Installer
-from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 
 TEXT = {"type": "str", "default": ""}
 OPERATOR_SPEC: dict[str, typing.Any] = {

@@ -222,23 +222,30 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import Mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     OperatorChart,
     OperatorsSeen,
     UntrustedNamespace,
     job_needs,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine, find_absent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, list_examples, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import default_values
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operator_namespaces import (
+    examine,
+    find_absent,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import (
+    by_olm,
+    list_examples,
+    observe,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
@@ -246,8 +253,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import 
     merge,
     place_chart_on_mirror,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import render_configuration
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.operators import render_configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operators import (
+    wait_until_all_serve,
+)
 
 #: lists that the role goes through
 KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrusted", "absent")

@@ -162,41 +162,44 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    end_by_interrupt,
+    make_pods_spec,
+    progress,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
+    find_folder,
+    find_rails,
+    list_nodes,
+    run_with_fact,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
     NOTHING,
     Facts,
     keep_valid_results,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
-    connect,
-    end_by_interrupt,
-    make_pods_spec,
-    progress,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
-    find_folder,
-    find_rails,
-    list_nodes,
-    run_with_fact,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plan_rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import (
+    BandwidthRun,
+    plan_rounds,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:

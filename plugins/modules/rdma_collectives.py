@@ -119,31 +119,37 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
     connect,
     end_by_interrupt,
     make_pods_spec,
     progress,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     find_folder,
     find_rails,
     list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, CollectivesFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    Collectives,
+    CollectivesFacts,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench, unstarted
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import NOT_CHECKED, Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
+    CollectivesBench,
+    unstarted,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import NOT_CHECKED, Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
 
 def answer(facts: CollectivesFacts) -> dict[str, typing.Any]:

@@ -157,16 +157,16 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import compare_with_kept
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import PAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier_errors import read_earlier_errors
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import before, keep
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
-from ansible_collections.linerate.rdma.plugins.module_utils._publish import publish
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import newest
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import compare_with_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import records_dir
+from ansible_collections.linerate.rdma.plugins.module_utils._app.publish import publish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import PAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import newest
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_errors import read_earlier_errors
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import before, keep
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 
 
 def write_report(params: dict[str, typing.Any], ansible_version: str) -> dict[str, typing.Any]:

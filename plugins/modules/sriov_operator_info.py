@@ -189,15 +189,18 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import add_discovery
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.images import observe as observe_images
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import kept_release, observe
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.feature_discovery import add_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+    kept_release,
+    observe,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operator import wait_until_serving
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -111,24 +111,29 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
     lines,
     make_untouched_plan,
     refusal,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
     get_objects,
     list_nodes,
     run_with_fact,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import RenderedObjects, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+    namespace_of_operator,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import node_pool, policy
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
+    RenderedObjects,
+    read_plan,
+)
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

@@ -166,18 +166,20 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_folder, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_value
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import find_folder, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+    namespace_of_operator,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import list_targets
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
     IN_NAMESPACE,
     SELECTORS,
     list_kinds,
@@ -185,7 +187,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_networ
     only_of,
     wait,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import REQUIRED, WatchFeed
 
 TARGET = {
     "fabric": {"type": "str", "required": True},

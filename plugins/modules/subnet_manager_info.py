@@ -134,10 +134,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import subnet
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
 
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
@@ -154,11 +155,11 @@ def main() -> None:
         argument_spec={
             "ports": {"type": "list", "elements": "dict", "options": port},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
-            **_ansible.OBSERVER_SPEC,
+            **OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: read(module.params))
+    run(module, lambda: read(module.params))
 
 
 if __name__ == "__main__":

@@ -102,19 +102,27 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, make_pods_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import find_rails, list_nodes, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    connect,
+    end_by_interrupt,
+    make_pods_spec,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
+    find_rails,
+    list_nodes,
+    run_with_fact,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.hold_vfs import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

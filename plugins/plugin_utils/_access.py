@@ -11,13 +11,13 @@ from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import find_origins
 
 if typing.TYPE_CHECKING:
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials
+    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import Credentials
 
 VARIABLE = "rdma_kubeconfig"
 #: characters of the whole, and of each of context and API server
@@ -59,7 +59,7 @@ def context_of(kubeconfig: typing.Any) -> str:
 
     :param kubeconfig: that the inventory names; None where it names none
     """
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
+    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 
     found = find_credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
     return _in_kubeconfig(found)[0] if found.source == "kubeconfig" else ""
@@ -67,7 +67,10 @@ def context_of(kubeconfig: typing.Any) -> str:
 
 def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
     # the collection kubernetes.core may be missing as well, which is the first stage's to say
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, server_of_pod
+    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import (
+        find_credentials,
+        server_of_pod,
+    )
 
     options = _options(variables, template)
     found = find_credentials(options, os.environ)
@@ -113,7 +116,7 @@ def _source(found: Credentials, variables: typing.Mapping[str, typing.Any]) -> s
 
 
 def _address(found: Credentials, server: typing.Any) -> str:
-    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import shown_url
+    from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import shown_url
 
     # what follows '?' or '#' can't be part of an API server's address, and may be a token
     return cut(found.masked(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)

@@ -33,7 +33,8 @@ import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import (
     VARIABLE,
     Address,
     ArchiveError,
@@ -41,10 +42,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     Folder,
     Place,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry, place_of, refusal_words
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import write_text
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0

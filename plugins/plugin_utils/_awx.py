@@ -12,8 +12,8 @@ import os
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.awx import AwxObject
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Result, Spec
 
 #: which AWX, and which collection speaks to it; the documentation is the fragment linerate.rdma._options.awx

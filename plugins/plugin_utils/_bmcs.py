@@ -13,13 +13,13 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, read_bmc_of_node
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import OF_NODE, read_bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 
 def list_bmcs_of_nodes(

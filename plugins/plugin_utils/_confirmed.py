@@ -21,21 +21,21 @@ import typing
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, assure
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, assure
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.kubernetes import SUBDOMAIN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import LONGEST, START
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import LISTED
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import (
     Boot,
     find_wrong_machine,
     parse_shown_boot,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import LISTED
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import LONGEST, START
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import boot_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError, name_of
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
 from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, collect_fleet
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_ground
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices, ObservedFirmware
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import find_traits
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_traits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicDevices, ObservedFirmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 
 class Known(typing.NamedTuple):

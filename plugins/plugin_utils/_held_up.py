@@ -14,9 +14,9 @@ import contextlib
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import read_json, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 
 #: seconds that a task gave its node at least: a shorter limit, as tasks of users may have, says nothing of the others

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tags import runs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.tags import runs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
 #: tags of plays in site.yml, and those of Ansible that cover them
 KNOWN = (*STAGES, "report", "all", "tagged")

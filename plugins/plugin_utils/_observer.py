@@ -12,10 +12,10 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, wrap_unforeseen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError, wrap_unforeseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     cleaning_up,
     escaped,

@@ -42,8 +42,8 @@ import typing
 from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
     BYTES_A_VALUE,
     MOST_ANSWER,

@@ -17,7 +17,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 #: seconds between two looks into the file

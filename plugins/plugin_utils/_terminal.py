@@ -8,8 +8,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, SKIPPED, UNKNOWN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import CLOSED, NOT_PASSED, NOT_RUN, OUTCOMES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, SKIPPED, UNKNOWN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import (
+    CLOSED,
+    NOT_PASSED,
+    NOT_RUN,
+    OUTCOMES,
+)
 
 #: seconds of silence after which a task says that it is still there; each time twice as long, up to the most
 FIRST_SILENCE, MOST_SILENCE = 10.0, 160.0

@@ -22,9 +22,9 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
 from jinja2.exceptions import UndefinedError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, outside, words_of
 
 Run = typing.TypeVar("Run", bound=typing.Callable[..., typing.Any])

@@ -12,7 +12,7 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import is_refused, meant, ours, type_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import is_refused, meant, ours, type_of
 
 try:
     # ansible-core from 2.19 on knows of each text and mapping where it was read

@@ -37,16 +37,20 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import (
     Round,
     Test,
     Turn,
     cover,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.localization import Evidence, Reading, weigh
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
+    Evidence,
+    Reading,
+    weigh,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

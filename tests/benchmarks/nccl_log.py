@@ -22,9 +22,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import read_lines
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job

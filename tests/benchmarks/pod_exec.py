@@ -36,12 +36,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import ObserveRequest, look
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
 from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW, Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

@@ -33,14 +33,18 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod, RoundPlan
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    PairResult,
+    RdmaPod,
+    RoundPlan,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
-from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
 PAIRS, SECONDS, PING_SECONDS = 500, 10.0, 0.5

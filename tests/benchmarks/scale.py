@@ -30,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS
 from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
@@ -273,8 +273,8 @@ class _Plain(yaml.SafeDumper):
 
 def judge(report: str) -> float:
     """Seconds of judging the stage discover, in this process."""
-    from ansible_collections.linerate.rdma.plugins.module_utils._frame import judge_facts
-    from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
+    from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import judge_facts
+    from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
 
     run = read_start(report)
     assert run is not None

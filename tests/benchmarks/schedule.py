@@ -17,13 +17,13 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.suspects import (
     Trial,
     find_suspects,
     make_trial,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Place
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
 HOSTS, SMALLEST = 1_000, 128

@@ -22,12 +22,15 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.coverage import (
+    Coverage,
+    compute_coverage,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import Cover, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, compute_coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

@@ -27,7 +27,8 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     ManagerPort,
     ObservedSubnets,
@@ -40,15 +41,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    Fabric,
+    Intent,
+    Ipam,
+    Network,
+    Select,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     NodeHcas,
     ObservedHcas,
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
 from ansible_collections.linerate.rdma.tests.benchmarks.support import topograph
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak

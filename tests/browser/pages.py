@@ -11,25 +11,28 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import Earlier, EarlierPair
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     ObservedTopologies,
     PortErrors,
     SeenErrors,
     SeenTopology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, collect_readings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.link_errors import (
+    EarlierErrors,
+    collect_readings,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, Since, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import (
     MOST_FABRICS,
     MOST_WAIVERS,
     SignedEvidence,
     render_signature,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, Since, build
 from ansible_collections.linerate.rdma.tests.unit.report.node_world import run
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
     FINISHED,

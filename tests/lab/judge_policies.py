@@ -16,10 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
     read_cluster_before,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import policy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import policy
 
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"
 

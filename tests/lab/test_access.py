@@ -11,8 +11,8 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed_powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed_powers
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from lab.build.disk import ADMIN
 from lab.pki import DAYS, Pki

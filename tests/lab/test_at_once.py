@@ -9,9 +9,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME, NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
 from lab.processes import wait_until
 
 from .conftest import MANAGED, Lab

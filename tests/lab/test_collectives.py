@@ -13,7 +13,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE
 from lab.collectives.image import IMAGE
 from lab.description import read
 from lab.processes import wait_until

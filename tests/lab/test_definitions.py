@@ -13,12 +13,13 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._render import admission, network
-from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import render_tuned
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import admission
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import render_tuned
 from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab

@@ -11,8 +11,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import ENFORCE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import ENFORCE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE
 from lab.processes import wait_until
 
 from .conftest import MANAGED, SETTINGS, Lab

@@ -12,7 +12,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME, NAMESPACE
 from lab.processes import wait_until
 
 from .conftest import SETTINGS, Lab

@@ -10,9 +10,9 @@ import re
 import threading
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import host_name
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import host_name
 
 from .nccl_job import Job
 from .run.test_pairs import Api

@@ -18,7 +18,7 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, path_of
 
 Resource = dict[str, typing.Any]
 

@@ -12,7 +12,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.tests.unit import mstconfig
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_six_hcas
 

@@ -9,7 +9,7 @@ import pathlib
 import struct
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import (
     NetdevNeighbours,
     NodeNeighbours,
     ObservedNeighbours,

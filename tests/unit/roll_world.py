@@ -11,28 +11,28 @@ import pathlib
 import typing
 import uuid
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainOptions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     NodeDifferences,
     NodeOutcome,
     NodeRoll,
     RollPlan,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims, Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import NodeRoller
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_sources import Source
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import ObservedSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_roll import NodeRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_sources import Source
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.observed_source import ObservedSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from .fake_api import FakeApi, Resource

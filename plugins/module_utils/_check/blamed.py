@@ -14,9 +14,9 @@ import bisect
 import dataclasses
 import typing
 
-from .._model.errors import wrap_unforeseen
-from .._model.findings import FAIL, UNKNOWN, Finding
-from .._model.load import is_observed
+from .._model.base.errors import wrap_unforeseen
+from .._model.base.load import is_observed
+from .._model.run.findings import FAIL, UNKNOWN, Finding
 
 #: times that nodes are looked for; behind so many the check itself is wrong, or the fleet is
 _MOST = 4

@@ -5,7 +5,7 @@ reads it."""
 
 from __future__ import annotations
 
-from .._model.explanation import Explanation
+from .._model.run.explanation import Explanation
 from . import explained_frame as frame
 from .bandwidth import explained as bandwidth
 from .collectives import explained as collectives

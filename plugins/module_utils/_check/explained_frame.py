@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from .._model.explanation import Explanation
-from .._model.kernel_arguments import DROP_IN, RECORD
+from .._model.node.kernel_arguments import DROP_IN, RECORD
+from .._model.run.explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "stage.error": Explanation(

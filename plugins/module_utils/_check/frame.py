@@ -9,11 +9,11 @@ import dataclasses
 import re
 import typing
 
-from .._model.facts import FactCount, RunStart
-from .._model.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
-from .._model.intent import Intent
-from .._model.load import LoadError, load, to_data
-from .._model.records import CLOSED, OPEN, PENDING, Record
+from .._model.base.load import LoadError, load, to_data
+from .._model.intent.intent import Intent
+from .._model.run.facts import FactCount, RunStart
+from .._model.run.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
+from .._model.run.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
 from .blamed import collect_findings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.findings import FAIL, Finding
+from .._model.run.findings import FAIL, Finding
 
 _MADE = ("platform", "operators", "network", "virtual_functions")
 _ALL = ("platform", "tuning", "operators", "network", "virtual_functions", "host", "bandwidth")

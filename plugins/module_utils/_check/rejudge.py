@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _again.py reads
-the folder."""
+"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _app/again.py
+reads the folder."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing
 
-from .._model.errors import RdmaError
-from .._model.facts import FactCount, RunStart
-from .._model.findings import SKIPPED, STAGES, Finding
-from .._model.records import CLOSED, Record
+from .._model.base.errors import RdmaError
+from .._model.run.facts import FactCount, RunStart
+from .._model.run.findings import SKIPPED, STAGES, Finding
+from .._model.run.records import CLOSED, Record
 from .frame import (
     RawIntent,
     StageContext,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""May a run go on at a stage, on what it saw before? Pure; _frame.py reads and cleans the folder."""
+"""May a run go on at a stage, on what it saw before? Pure; _app/frame.py reads and cleans the folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import datetime
 import json
 import typing
 
-from .._model.errors import RdmaError
-from .._model.facts import Fact, RunStart
-from .._model.findings import STAGES
-from .._model.load import nearest, to_data
-from .._model.records import OPEN, Record
-from .._model.redact import redact
+from .._model.base.errors import RdmaError
+from .._model.base.load import nearest, to_data
+from .._model.base.redact import redact
+from .._model.run.facts import Fact, RunStart
+from .._model.run.findings import STAGES
+from .._model.run.records import OPEN, Record
 from .sources import CHANGES, SHARED, SOURCES, list_kinds
 
 # a clock may be set a little between two invocations

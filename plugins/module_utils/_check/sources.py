@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which facts each stage is judged by: where each field of its ``Facts`` comes from. Pure; _frame.py reads them."""
+"""Which facts each stage is judged by: where each field of its ``Facts`` comes from. Pure; _app/frame.py reads them."""
 
 from __future__ import annotations
 
 import typing
 
-from .._model.intent import Intent
-from .._model.profiles import carries_rdma, is_infiniband
-from .._schedule.measurements import by_links
+from .._analysis.schedule.measurements import by_links
+from .._model.intent.intent import Intent
+from .._model.intent.profiles import carries_rdma, is_infiniband
 
 
 class OfNodes(typing.NamedTuple):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import typing
 
-from .._model.findings import Finding
-from .._model.intent import Intent
+from .._model.intent.intent import Intent
+from .._model.run.findings import Finding
 from .bandwidth import check as bandwidth
 from .collectives import check as collectives
 from .compare import check as compare

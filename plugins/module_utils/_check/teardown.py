@@ -7,24 +7,24 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.apply import FOREIGN, UNREAD, AppliedObject
-from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .._model.host import DROP_IN, ObservedText, Roll
-from .._model.intent import Intent
-from .._model.kernel_arguments import DROP_IN as GRUB_DROP_IN
-from .._model.kernel_arguments import RECORD, LeftArguments
-from .._model.marks import LABEL
-from .._model.node_tuning import ObservedSettings
-from .._model.olm import RetainedObject
-from .._model.operators import OPERATORS, OperatorsSeen
-from .._model.profiles import find_traits
-from .._model.rights_needed import machine_objects
-from .._model.sriov_operator import OperatorFacts
-from .._model.text import cut
-from .._model.wait import SyncFacts
+from .._analysis.controllers.installation import describe_helm_removal
+from .._analysis.disruption import machine_config
+from .._model.base.marks import LABEL
+from .._model.base.text import cut
+from .._model.intent.intent import Intent
+from .._model.intent.profiles import find_traits
+from .._model.kubernetes.apply import FOREIGN, UNREAD, AppliedObject
+from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
+from .._model.kubernetes.rights_needed import machine_objects
+from .._model.kubernetes.wait import SyncFacts
+from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
+from .._model.node.kernel_arguments import RECORD, LeftArguments
+from .._model.node.node_tuning import ObservedSettings
+from .._model.operators.olm import RetainedObject
+from .._model.operators.operators import OPERATORS, OperatorsSeen
+from .._model.operators.sriov_operator import OperatorFacts
+from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._parse.kubernetes.refusal import explain
-from .controllers.installation import describe_helm_removal
-from .network.disruption import machine_config
 
 #: characters of a node's arguments in a finding
 _MOST_SHOWN = 300

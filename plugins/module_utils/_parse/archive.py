@@ -12,8 +12,8 @@ import datetime
 import re
 import typing
 
-from .._model.archive import RUN, VARIABLE, Address, ArchiveError, Folder, Place
-from .._model.text import kind_of, plain
+from .._model.base.text import kind_of, plain
+from .._model.run.archive import RUN, VARIABLE, Address, ArchiveError, Folder, Place
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30}):/")
 _ADDRESS = re.compile(r"(https?)://([^/?#]*)(/[^?#]*)?(\?[^#]*)?(#.*)?", re.IGNORECASE | re.DOTALL)

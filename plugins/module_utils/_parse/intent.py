@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.errors import RdmaError
-from .._model.findings import MOST_WAIVERS, Waiver
-from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.load import LoadError, load, load_all, make_partial
-from .._model.mirror import EVERYTHING, Mirror, on_mirror
-from .._model.proposal import PLACEHOLDER
-from .._model.text import kind_of
+from .._model.base.errors import RdmaError
+from .._model.base.load import LoadError, load, load_all, make_partial
+from .._model.base.text import kind_of
+from .._model.intent.intent import ClusterIntent, Fabric, Intent
+from .._model.intent.mirror import EVERYTHING, Mirror, on_mirror
+from .._model.intent.proposal import PLACEHOLDER
+from .._model.run.findings import MOST_WAIVERS, Waiver
 
 #: fabrics of an intent. A server has some ten HCAs; each fabric is compared with each other one, and the intent may be
 #: that of a stranger's folder

@@ -13,7 +13,7 @@ import math
 import re
 import typing
 
-from .._model.errors import ParseError
+from .._model.base.errors import ParseError
 
 MIB = 1024 * 1024
 #: bytes of an answer unless its place says otherwise

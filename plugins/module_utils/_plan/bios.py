@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
-from .._model.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
+from .._analysis.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
+from .._model.node.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
 from .._parse.redfish.values import in_the_words_of, matches
 
 #: when new values are applied: at a reset that somebody else orders

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import typing
 
-from .._model.errors import RdmaError
-from .._model.firmware import FirmwareChange, HcaFirmware, NodeFirmware, number, same
+from .._model.base.errors import RdmaError
+from .._model.node.firmware import FirmwareChange, HcaFirmware, NodeFirmware, number, same
 
 #: a value goes to the tool behind a name: neither an option of it nor two of them
 _VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, unrendered
-from .._check.controllers.sriov_operator import find_machine_pool
-from .._check.network.disruption.machine_config import Machines, roll_of
-from .._model.disruption import MachinePool, PoolPlan
-from .._model.node_roll import NodeStep
+from .._analysis.controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, unrendered
+from .._analysis.controllers.sriov_operator import find_machine_pool
+from .._analysis.disruption.machine_config import Machines, roll_of
+from .._model.kubernetes.disruption import MachinePool, PoolPlan
+from .._model.kubernetes.node_roll import NodeStep
 
 Steps = tuple[NodeStep, ...]
 Rolls = tuple[PoolPlan, ...]

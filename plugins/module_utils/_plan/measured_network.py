@@ -18,12 +18,12 @@ import json
 import re
 import typing
 
-from .._model.errors import ParseError, RdmaError
-from .._model.intent import ClusterIntent, Fabric
-from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, find_traits, resource_of
+from .._model.base.errors import ParseError, RdmaError
+from .._model.intent.intent import ClusterIntent, Fabric
+from .._model.intent.profiles import HOST_DEVICE, IPOIB, MACVLAN, PLAIN, attachment_kind, find_traits, resource_of
 from .._parse.limits import decode_json
-from .._render import network
-from .._render.names import Object, filled, labels, owner
+from .._render.cluster.names import Object, filled, labels, owner
+from .._render.network import network
 
 #: annotation: the device plugin's resource of which multus takes a device [network-attachment-definition-client]
 RESOURCE = "k8s.v1.cni.cncf.io/resourceName"

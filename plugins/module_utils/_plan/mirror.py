@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import typing
 
-from .._model.mirror import Mirror, on_mirror
-from .._model.operators import OperatorChart
+from .._model.intent.mirror import Mirror, on_mirror
+from .._model.operators.operators import OperatorChart
 
 Values = typing.Mapping[str, typing.Any]
 #: keys whose text is the name of an image, or of a folder of images

@@ -8,20 +8,21 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.addresses import in_use as ipam
+from .._analysis.addresses import in_use as ipam
+from .._analysis.readiness.state import Target
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, remaining
 from .._check.network.lint.policy_context import read_cluster_before
-from .._check.network.wait.state import Target
-from .._model.addresses import AddressFacts
-from .._model.apply import AppliedObject
-from .._model.host_intent import HostNeeds
-from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.platform import ObservedPlatform
-from .._model.profiles import attachment_name, find_traits, reporting, resource_of
-from .._model.sriov_operator import OperatorFacts
-from .._parse.kubernetes.sriov_operator import policy
-from .._render import host, network
+from .._model.intent.host_intent import HostNeeds
+from .._model.intent.intent import ClusterIntent, Fabric, Intent
+from .._model.intent.profiles import attachment_name, find_traits, reporting, resource_of
+from .._model.kubernetes.addresses import AddressFacts
+from .._model.kubernetes.apply import AppliedObject
+from .._model.node.platform import ObservedPlatform
+from .._model.operators.sriov_operator import OperatorFacts
+from .._parse.operators.sriov_operator import policy
+from .._render.network import network
+from .._render.node import host
 from .observed import Observed
 
 #: an object to apply and the fabric that it is for; empty for what fabrics share

@@ -13,15 +13,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.hcas_of_fabric import Membership
+from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet, wishes
-from .._model.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
-from .._model.intent import Fabric
-from .._model.node_roll import NodeDifferences
-from .._model.platform import ObservedPlatform, PciEvidence
-from .._model.text import folded
-from .._render.names import Object, RenderError
-from .._render.nic_configuration import templates
+from .._model.base.text import folded
+from .._model.intent.intent import Fabric
+from .._model.kubernetes.node_roll import NodeDifferences
+from .._model.node.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
+from .._model.node.platform import ObservedPlatform, PciEvidence
+from .._render.cluster.names import Object, RenderError
+from .._render.node.nic_configuration import templates
 
 OPERATOR = "NVIDIA's NIC configuration operator"
 #: what the operator ends with, and what to do. It tries again by itself, and says so again

@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.hcas_of_fabric import Membership
+from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import DesiredSetting, Fleet, in_force, wishes
-from .._model.firmware import FirmwareSetting, HcaFirmware, NodeFirmwarePlan
-from .._model.node_roll import NodeDifference
-from .._model.observers import LOOKS_ONLY
-from .._model.platform import NodePlatform, ObservedPlatform
+from .._model.kubernetes.node_roll import NodeDifference
+from .._model.kubernetes.observers import LOOKS_ONLY
+from .._model.node.firmware import FirmwareSetting, HcaFirmware, NodeFirmwarePlan
+from .._model.node.platform import NodePlatform, ObservedPlatform
 from .nic_templates import ByOperator
 
 FIRMWARE = "firmware"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.hcas_of_fabric import Membership
-from .._model.intent import Intent
-from .._model.platform import ObservedPlatform
-from .._model.profiles import find_traits
-from .._model.tuning import ObservedTuning
+from .._analysis.fleet.hcas_of_fabric import Membership
+from .._model.intent.intent import Intent
+from .._model.intent.profiles import find_traits
+from .._model.node.platform import ObservedPlatform
+from .._model.node.tuning import ObservedTuning
 
 _NO_REBOOT = "nothing to reboot"
 

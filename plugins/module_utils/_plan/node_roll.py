@@ -8,21 +8,21 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.budgets import find_held_pods
-from .._check.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
-from .._check.controllers.drain import stops
-from .._check.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
-from .._check.controllers.health_checks import list_watching
-from .._check.controllers.machine_config_operator import find_rollout_blocker, under_way
-from .._check.controllers.sriov_operator import find_machine_pool, leaves
-from .._check.network.disruption.machine_config import Machines
-from .._model.control_plane import HealthCheck
-from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
-from .._model.host import HOST_KINDS, HostConfig
-from .._model.intent import ClusterIntent
-from .._model.kubernetes import ClusterNode
-from .._model.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
-from .._model.text import folded
+from .._analysis.controllers.budgets import find_held_pods
+from .._analysis.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
+from .._analysis.controllers.drain import stops
+from .._analysis.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
+from .._analysis.controllers.health_checks import list_watching
+from .._analysis.controllers.machine_config_operator import find_rollout_blocker, under_way
+from .._analysis.controllers.sriov_operator import find_machine_pool, leaves
+from .._analysis.disruption.machine_config import Machines
+from .._model.base.text import folded
+from .._model.intent.intent import ClusterIntent
+from .._model.kubernetes.control_plane import HealthCheck
+from .._model.kubernetes.disruption import Budget, ClusterPod, MachinePool, PoolPlan
+from .._model.kubernetes.host import HOST_KINDS, HostConfig
+from .._model.kubernetes.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
+from .._model.kubernetes.objects import ClusterNode
 from .._parse.kubernetes.roll_mark import ANNOTATION
 from .machine_roll import add_rolls, read_held
 

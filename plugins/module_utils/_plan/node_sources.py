@@ -7,15 +7,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.bios import Wanted, in_words, list_states
-from .._check.fleet.hcas_of_fabric import Membership
+from .._analysis.fleet.bios import Wanted, in_words, list_states
+from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet
-from .._model.bios import NodeBios
-from .._model.firmware import ObservedFirmware, ObservedFirmwareSet
-from .._model.kernel_arguments import ObservedKernelArguments
-from .._model.node_roll import Needs, NodeDifference, NodeDifferences
-from .._model.observers import LOOKS_ONLY
-from .._model.platform import ObservedPlatform
+from .._model.kubernetes.node_roll import Needs, NodeDifference, NodeDifferences
+from .._model.kubernetes.observers import LOOKS_ONLY
+from .._model.node.bios import NodeBios
+from .._model.node.firmware import ObservedFirmware, ObservedFirmwareSet
+from .._model.node.kernel_arguments import ObservedKernelArguments
+from .._model.node.platform import ObservedPlatform
 from .bios import plan as plan_bios
 from .node_firmware import plan_host
 

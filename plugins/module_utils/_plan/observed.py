@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.hca_locations import group_nodes_by_layout, number_by_leaf
-from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
-from .._model.hca import NodeHcas, ObservedHcas
-from .._model.intent import Fabric, Intent
+from .._analysis.fleet.hca_locations import group_nodes_by_layout, number_by_leaf
+from .._analysis.fleet.hcas_of_fabric import Membership, resolve
+from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
+from .._model.intent.intent import Fabric, Intent
+from .._model.node.hca import NodeHcas, ObservedHcas
 
 #: fabric: node: PCI address of a physical function: its rail
 Rails = dict[str, dict[str, dict[str, int]]]

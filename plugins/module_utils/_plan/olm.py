@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.installation import name_way_to_trust
-from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
-from .._model.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
-from .._render.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
+from .._analysis.controllers.installation import name_way_to_trust
+from .._analysis.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
+from .._model.operators.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
+from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,12 +8,11 @@ import dataclasses
 import typing
 
 from .._check.operators.needed import check
-from .._model.errors import RdmaError
-from .._model.findings import FAIL
-from .._model.intent import Intent
-from .._model.load import load
-from .._model.olm import OPENSHIFT_CATALOGS
-from .._model.operators import (
+from .._model.base.errors import RdmaError
+from .._model.base.load import load
+from .._model.intent.intent import Intent
+from .._model.operators.olm import OPENSHIFT_CATALOGS
+from .._model.operators.operators import (
     GPU,
     MADE_FOR,
     NETWORK,
@@ -27,8 +26,9 @@ from .._model.operators import (
     OperatorsSeen,
     needed,
 )
-from .._render.names import MANAGED_BY, Object
-from .._render.operators import render_worker_sources
+from .._model.run.findings import FAIL
+from .._render.cluster.names import MANAGED_BY, Object
+from .._render.cluster.operators import render_worker_sources
 
 
 @dataclasses.dataclass(frozen=True)

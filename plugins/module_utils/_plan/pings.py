@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.routes import find_paths
-from .._model.intent import Intent
-from .._model.profiles import is_infiniband
-from .._model.reachability import PingPlan, PingSchedule
-from .._schedule.link_coverage_rounds import cover
-from .._schedule.paths import PathTable
-from .._schedule.pings import Endpoint, Pair, plan, schedule
+from .._analysis.fleet.routes import find_paths
+from .._analysis.schedule.link_coverage_rounds import cover
+from .._analysis.schedule.paths import PathTable
+from .._analysis.schedule.pings import Endpoint, Pair, plan, schedule
+from .._model.intent.intent import Intent
+from .._model.intent.profiles import is_infiniband
+from .._model.measurement.reachability import PingPlan, PingSchedule
 from .observed import Observed
 
 

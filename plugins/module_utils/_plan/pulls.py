@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import typing
 
-from .._model.intent import Intent
-from .._model.operators import JobNeeds, Needed, OperatorChart, needed
-from .._model.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
+from .._model.intent.intent import Intent
+from .._model.kubernetes.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
+from .._model.operators.operators import JobNeeds, Needed, OperatorChart, needed
 from .._parse.kubernetes.images import reference
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import ResourceError
-from .._render.nvidia import render_nic_policy
+from .._render.network.nvidia import render_nic_policy
 from .operators import OperatorRequests, collect_values, find_chart, find_package
 
 OCI = "oci://"

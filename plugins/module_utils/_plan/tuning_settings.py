@@ -8,10 +8,10 @@ from __future__ import annotations
 import typing
 
 from .._check.tuning.rows import wanted
-from .._model.intent import Intent
-from .._model.node_tuning import Settings
-from .._model.tuning_rows.row import TuningRow, chosen
-from .._model.tuning_rows.table import ROWS
+from .._model.intent.intent import Intent
+from .._model.node.node_tuning import Settings
+from .._model.node.tuning_rows.row import TuningRow, chosen
+from .._model.node.tuning_rows.table import ROWS
 
 #: of all CPUs
 _GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"

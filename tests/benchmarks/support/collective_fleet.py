@@ -12,14 +12,14 @@ import math
 import random
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import Climb, Test
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import RailTrial
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import Shape, expect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
     CollectiveFigure,
     judge_inside,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Test
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import RailTrial
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL
 
 #: Gb/s that stage bandwidth measured of each rail, and GB/s inside of a node [NVIDIA/nccl issue 2409, NVIDIA/nccl-tests
 #: issue 212]

@@ -14,23 +14,23 @@ import json
 import pathlib
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     SeenCapabilities,
     SeenTopology,
     SlowPort,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
     Port,
     VfAdministration,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, RowReading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import NodeTuning, RowReading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, seen
 
 RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32

@@ -26,10 +26,10 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from dev.steps import StepError
 from lab.build import ibsim
 from lab.fabric import topology as lab_topology

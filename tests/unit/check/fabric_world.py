@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
     Link,
@@ -22,7 +22,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    Fabric,
+    Intent,
+    Ipam,
+    Network,
+    Select,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -31,7 +38,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Port,
     Sriov,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
 
 LINK = PcieLink(32.0, 16, 32.0, 16)

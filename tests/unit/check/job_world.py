@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job, JobSurroundings, VolumeClaim
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job, JobSurroundings, VolumeClaim
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
-from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job.job import render
 
 COMPUTE = {
     "name": "compute",

@@ -10,6 +10,8 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import GRACE, SuspectTimer, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
@@ -20,16 +22,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore as Surroundings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, SuspectTimer, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import conflicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Attachment, ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+    RdmaPod,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -37,12 +43,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment, ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy, Reported
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.nvidia import NicPolicy, Reported
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import NIC_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
+    NodeState,
+    OperatorFacts,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 

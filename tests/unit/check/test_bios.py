@@ -12,8 +12,9 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted, list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import (
     KEYS,
     STATES,
     BiosAttribute,
@@ -23,7 +24,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
     BiosValue,
     NodeBios,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.values import matches
 
 ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))

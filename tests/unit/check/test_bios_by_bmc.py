@@ -12,8 +12,9 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, find_wanted_by
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted, find_wanted_by
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import (
     KEYS,
     BiosAttribute,
     BiosIntent,
@@ -23,9 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
     NodeBios,
     ObservedBios,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import VfMemory
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import VfMemory
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import make_body, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import (

@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import dataclasses
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_locations import collect_far_ends
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import collect_far_ends
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cables import ANY, list_ports, take_cables
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.cables import ANY, list_ports, take_cables
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 LEAVES = [FabricNode("Switch", f"0x{number:016x}", f"leaf-{number}", 65, number) for number in (1, 2, 3)]

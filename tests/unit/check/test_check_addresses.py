@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.arithmetic import check
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.addresses.arithmetic import check
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 #: two HCAs with eight VFs each: 16 addresses a node

@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
     Facts,
@@ -19,18 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.che
     split_verdicts,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
-    BandwidthFacts,
-    CoverPlan,
-    PairResult,
-    RdmaPod,
-    RoundPlan,
-    SweepRow,
-    Wider,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -43,8 +34,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    CoverPlan,
+    PairResult,
+    RdmaPod,
+    RoundPlan,
+    SweepRow,
+    Wider,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.completions import STATUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -54,8 +55,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Port,
     VfAdministration,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
 

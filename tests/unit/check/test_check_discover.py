@@ -11,8 +11,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     HeldParts,
     Netdev,
@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PcieLink,
     PciFunction,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.error_counters import CLASSES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
     Link,
@@ -31,10 +32,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     Topology,
     UnreadPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 

@@ -12,15 +12,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import check as host
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import gpudirect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
-    ClusterPolicies,
-    MemlockProof,
-    ObservedText,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     Fabric,
     Intent,
@@ -28,11 +21,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Network,
     Select,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
+    ClusterPolicies,
+    MemlockProof,
+    ObservedText,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     GpuDriver,
     NodePlatform,
     ObservedPlatform,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")

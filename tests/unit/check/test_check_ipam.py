@@ -9,17 +9,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.addresses.in_use import check, refused
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
     AddressFacts,
     AddressLease,
     SharedPool,
     UnreadNode,
     UsedNetwork,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 NODES = ("worker-1", "worker-2")

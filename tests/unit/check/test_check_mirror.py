@@ -9,11 +9,11 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import MirrorAnswer, MirrorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import OperatorRequests
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_pulls

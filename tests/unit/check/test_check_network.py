@@ -10,21 +10,25 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, LintFacts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject, Leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
     LabelSelector,
     MachinePool,
     NodePlan,
     PoolPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStatus, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
+    HostConfig,
+    KubeletStatus,
+    Roll,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(

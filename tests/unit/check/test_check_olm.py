@@ -12,16 +12,15 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import olm
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers import olm
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.olm import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import (
     Catalog,
     OlmFacts,
     OperatorGroup,
@@ -30,8 +29,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     RetainedObject,
     ServiceVersion,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import (
     subscription as parse_subscription,
 )
 

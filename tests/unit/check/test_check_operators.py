@@ -11,12 +11,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check, serving
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import (
-    FeatureDiscovery,
-    WorkerConfig,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import ImageFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode, Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -24,19 +25,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Sriov,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import (
+    FeatureDiscovery,
+    WorkerConfig,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OlmObject,
     OperatorFacts,
     OperatorInstallation,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(

@@ -10,18 +10,18 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ObservedText, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     OperatorFacts,
     OperatorInstallation,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRICS = [

@@ -10,14 +10,16 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     SeenSubnet,
     SubnetManager,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     HeldParts,
     LinkPolicy,
@@ -29,10 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Sriov,
     VfAdministration,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
     StateInterface,
@@ -40,6 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
     VfGroup,
     WantedInterface,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRIC: dict[str, typing.Any] = {

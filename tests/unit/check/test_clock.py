@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.clock import MOST_APART, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.clock import read_clock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.clock import NodeClock, ObservedClock
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.clock import read_clock
 
 ASKED, TOOK = 1767323045.0, 1.5
 HOURS = 3600.0

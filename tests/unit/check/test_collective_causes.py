@@ -24,16 +24,22 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.j
     pick_figure,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import ExpectedBusbw
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,
     NcclTestRow,
     NcclTests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Roce, RowReading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import ExpectedBusbw
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import NodeTuning, Roce, RowReading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 

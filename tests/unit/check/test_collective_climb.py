@@ -11,6 +11,12 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import (
+    Climb,
+    CollectiveGroup,
+    Test,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
@@ -22,17 +28,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.h
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import judge_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, ExpectedBusbw
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,
     NcclTestRow,
     NcclTests,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    Collectives,
+    ExpectedBusbw,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, CollectiveGroup, Test
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=2)

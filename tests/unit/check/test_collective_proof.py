@@ -17,13 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.p
     count_rows,
     prove_run,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,
     NcclTestRow,
     NcclTests,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 

@@ -10,6 +10,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import CollectiveGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.repeats import (
     MOST_CHANGES,
@@ -19,11 +20,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.r
     SlowGroup,
     find_changes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, UNKNOWN, WARN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import Roce
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import Roce
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, UNKNOWN, WARN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import CollectiveGroup
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 from .test_collective_causes import GIB, JOB, ROCE, SEEN, says

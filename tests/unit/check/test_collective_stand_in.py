@@ -12,6 +12,8 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import CollectiveGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import RailTrial
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, plan_proof
@@ -21,17 +23,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.p
     RequiredProof,
     prove_run,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     CollectiveRun,
     Collectives,
     TestName,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import CollectiveGroup
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import RailTrial
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/collectives"
 NODES = ("worker-1", "worker-2")

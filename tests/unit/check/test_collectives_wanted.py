@@ -10,8 +10,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import find_mistakes, pick_fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, ExpectedBusbw
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    Collectives,
+    ExpectedBusbw,
+)
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
 
 WANTED = {"image": "registry.example/nccl-tests:1", "cpu": "32", "memory": "256Gi", "fabric": "compute"}

@@ -14,15 +14,14 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.comparison import (
     FabricBandwidth,
     Figure,
     Kind,
     Measure,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     Fabric,
     Intent,
@@ -31,8 +30,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Profile,
     Select,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import find_kind
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_kind
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
 FABRIC = Fabric(

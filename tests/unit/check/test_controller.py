@@ -9,11 +9,14 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import ASKING, asking, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import (
+    ControllerFacts,
+    HelmFacts,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRIC = {

@@ -11,18 +11,18 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.drivers import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
     ObservedHcas,
     PciFunction,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import DriverHost, DriverPolicy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRIC = {

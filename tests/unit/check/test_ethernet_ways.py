@@ -8,14 +8,14 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.routes import find_paths
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_unheard
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Membership, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.routes import find_paths
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import ObservedNeighbours, SwitchPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours, SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from tests.unit import roce_fabric as world
 
 ROCE: dict[str, typing.Any] = {

@@ -10,11 +10,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     DPU_MODE,
     FirmwareIntent,
     FirmwareSetting,
@@ -25,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     ObservedFirmware,
     ReportedSetting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, Fleet, healthy
 
 NODE, ADDRESS, SUBJECT = "node-1", "0000:10:00.0", "node-1 mlx5_0"

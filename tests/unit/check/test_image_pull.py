@@ -10,7 +10,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.image_pull import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.image_pull import (
     Kind,
     concerns,
     explain,

@@ -17,19 +17,22 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass, DeviceSlice
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import (
     JobAttachment,
     JobSurroundings,
     PodDevices,
     VolumeClaim,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    DeviceClass,
+    DeviceSlice,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 

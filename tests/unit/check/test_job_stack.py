@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, Stack
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, Stack
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import stack as parse
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects

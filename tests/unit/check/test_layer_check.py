@@ -10,18 +10,18 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.layers import chosen, every
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,
     LayerEnd,
     LayerName,
     LayerStep,
     PairLayers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import PcieLink
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.layers import chosen, every
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import PcieLink
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
 from .test_check_bandwidth import facts, ground, intent, pair
 

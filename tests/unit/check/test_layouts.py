@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import collect_owners, host_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import group_families, number_rails
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import apart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.host_names import collect_owners, host_of
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.layouts import group_families, number_rails
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import apart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, PciFunction
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 

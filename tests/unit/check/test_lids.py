@@ -10,21 +10,24 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts as FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import check as check_fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability.check import Facts as ReachabilityFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability.check import check as check_reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    ObservedSubnets,
+    ObservedTopologies,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     ObservedPings,
     ObservedServers,
     Ping,
     PingServer,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
 from . import fabric_world as world
 

@@ -10,16 +10,21 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line_rates import (
     compute_most_of_pcie,
     compute_sustained_gbps,
     find_line_rates,
     find_pcie,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load_exactly
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+    RdmaPod,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -29,8 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Port,
     compute_pcie_gbps,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load_exactly
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)

@@ -23,19 +23,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
     read_cluster_before,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.nvidia import NicPolicy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
     Policy,
     StateInterface,
     SupportedNic,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver
 
 LABEL = {"rdma": "yes"}
 IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 7)

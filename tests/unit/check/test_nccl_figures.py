@@ -12,12 +12,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestRank,
     NcclTests,
     NcclTestTransport,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, WARN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 

@@ -12,21 +12,21 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import operators as told
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     OPERATORS,
     TABLE,
     JobNeeds,
     OperatorsSeen,
     needed,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OlmObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OlmObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
-from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import render_configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.operators import render_configuration
 
 NODES = ("worker-1", "worker-2")
 PEERMEM = {"host": {"gpudirect": "peermem"}}

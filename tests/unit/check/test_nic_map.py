@@ -11,19 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import (
     NicMapInputs,
     collect_inputs,
     lint,
     list_members,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     SeenSubnet,
     SubnetManager,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nic_map import NicLine, NicMap
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -31,14 +33,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map, text_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import parse_range
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_map import lines, render_config_map, reserved
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.nic_map import (
+    lines,
+    render_config_map,
+    reserved,
+)
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 
 NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}

@@ -10,14 +10,25 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
+    find_candidates,
+    resolve,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import find_candidates, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import ObservedSubnets, SeenSubnet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
+    ObservedPings,
+    ObservedServers,
+    Ping,
+    PingServer,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.clock import NodeClock, ObservedClock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     HeldParts,
     Netdev,
@@ -28,10 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Sriov,
     SriovAbsence,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     Acs,
     NodePlatform,
     ObservedPlatform,
@@ -39,13 +48,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.platform impo
     SriovCapability,
     VfMemory,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
-    ObservedPings,
-    ObservedServers,
-    Ping,
-    PingServer,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 

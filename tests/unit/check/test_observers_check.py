@@ -11,18 +11,22 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.observers import (
     GRACE,
     Patience,
     judge,
     line,
     selected,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversSeen, Wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import (
+    Observer,
+    ObserversSeen,
+    Wanted,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import observers as parse
-from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import daemon_set
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import daemon_set
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 
 WANTED = Wanted(play.IMAGE)

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import shared
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import shared
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    ObservedSubnets,
+    ObservedTopologies,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 
 from . import fabric_world as world
 

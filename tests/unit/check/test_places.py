@@ -9,19 +9,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_locations import (
     Place,
     collect_places,
     find_topology,
     find_topology_or_first_view,
     number_by_leaf,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
     Member,
     Membership,
     resolve,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SeenTopology,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, PciFunction, Port
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 

@@ -11,17 +11,17 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
     find_rendered_configs,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
     find_machine_pool,
     find_wanted,
     matches,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import find_at_once
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.machine_config import find_at_once
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
     Live,
     check_plan,
     lines,
@@ -30,7 +30,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disru
     plan,
     refusal,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Disruption
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     Budget,
     ClusterPod,
     DisruptionPlan,
@@ -42,18 +44,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     OperatorSettings,
     PoolPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStatus, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Disruption
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
+    HostConfig,
+    KubeletStatus,
+    Roll,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     Policy,
     StateInterface,
     VfGroup,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 

@@ -13,9 +13,9 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import nearest_match
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import nearest_match
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import (
     BOOTS,
     GRACE,
     LOSSES,
@@ -25,24 +25,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
     judge_release,
     unseen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import (
     ClusterState,
     Judgement,
     NodeHistory,
     Target,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     Budget,
     ClusterPod,
     LabelSelector,
     MachinePool,
     NodePool,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup, WantedInterface
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
+    VfGroup,
+    WantedInterface,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import attachment
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)

@@ -10,7 +10,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeOutcome
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     HeldParts,
     Netdev,
@@ -19,7 +20,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome
 
 PORT = Port(1, state="ACTIVE", link_layer="InfiniBand", rate_gbps=400.0)
 NETDEV = Netdev("ibs1", "", state="up")

@@ -13,12 +13,21 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.powers import check as named_files
-from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import ANYTHING, Denied, Right, RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import needed, needed_powers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes, observe, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import (
+    ANYTHING,
+    Denied,
+    Right,
+    RightsFacts,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed, needed_powers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import (
+    attributes,
+    observe,
+    text_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from dev import rbac
 

@@ -9,7 +9,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeStep, RollPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeOutcome,
+    NodeStep,
+    RollPlan,
+)
 
 PLAN = RollPlan((NodeStep("worker-1", "reboot"),))
 

@@ -10,13 +10,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.budgets import find_held_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import find_held_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
     current,
     find_outdated_nodes_outside_run,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import (
     find_wanted,
     find_wanted_by,
     firmware_changes,
@@ -24,15 +24,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.s
     nearest_match,
     turn_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     Budget,
     ClusterPod,
     LabelSelector,
     MachinePool,
     NodePool,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     Policy,
     StateInterface,

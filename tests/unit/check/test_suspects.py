@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.suspects import (
     MOST_SUSPECTS,
     Element,
     Trial,
@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspect
     links_of,
     make_trial,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,

@@ -13,14 +13,13 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import problems
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ranks as rank_checks
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
@@ -29,16 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SeenSubnet,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
-    FAIL,
-    PASS,
-    UNKNOWN,
-    WARN,
-    Finding,
-    judge,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     Fabric,
     Intent,
@@ -47,14 +37,29 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Select,
     Training,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import (
     NcclCommunicator,
     NcclDevice,
     NcclLog,
     NcclProblem,
     PodFunction,
     TrainingPod,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.completions import STATUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+    judge,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text

@@ -12,21 +12,29 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.trend import FEWEST_RUNS, MOST_DROP
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, Earlier, EarlierPair
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import find_folder, keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    Earlier,
+    EarlierPair,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import over_runs
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, list_trends, render_picture
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import over_runs
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.trends import (
+    Trend,
+    list_trends,
+    render_picture,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep, list_kept
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records
 
 WORLD = World(nodes=4, rails=2, on_leaf=2, rounds=3)

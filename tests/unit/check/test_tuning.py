@@ -12,7 +12,17 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    Roce,
+    RowReading,
+    Tuning,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
     PASS,
     UNKNOWN,
@@ -21,16 +31,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
     Waiver,
     judge,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import (
-    NodeTuning,
-    ObservedTuning,
-    Roce,
-    RowReading,
-    Tuning,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, ROCE, Shape, healthy
 
 MANY = Shape("1,000 nodes", 1000, 1)

@@ -13,13 +13,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as check_teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import (
     NodeSetting,
     ObservedSettings,
     TuningSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import Tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import Tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, Finding
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, ROCE, Shape, healthy
 
 from ..plan.test_tuning_settings import intent_of

@@ -10,14 +10,14 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet import vendors, why_no_sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.vendors import VENDORS, Vendor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet import vendors, why_no_sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.vendors import VENDORS, Vendor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import find_objections
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -26,12 +26,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Port,
     Sriov,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     Policy,
     StateInterface,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 #: modules, tools and packages that are of one vendor alone

@@ -11,11 +11,11 @@ import typing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait import readiness_cache, sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import gathered, take
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness import readiness_cache, sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import gathered, take
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
 

@@ -8,22 +8,22 @@ import dataclasses
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import (
     Member,
     Membership,
     resolve,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
     LinkEnd,
     Topology,
     UnreadPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 SPINE = FabricNode("Switch", "0x00000000000000f0", "spine", 65, 90)

@@ -19,10 +19,10 @@ from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, node_info
 from ansible_collections.linerate.rdma.plugins.connection import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, remove_junk
 

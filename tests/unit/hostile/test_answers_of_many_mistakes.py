@@ -10,11 +10,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import MOST_SELECTED
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_all
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, load_all
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import MOST_SELECTED
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import MOST_FABRICS, IntentError, parse_intent
 
 MANY = 100_000

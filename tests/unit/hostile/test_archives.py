@@ -18,9 +18,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.action.evidence import ActionModule
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import evidence
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store import evidence
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
 MIB = 1 << 20

@@ -17,15 +17,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_bmc_of_node
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_bmc_of_node
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import bmc as platform_bmc
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios, ObservedBios
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import NodeBios, ObservedBios
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import (
     Claims,
     Identity,
     compare,
@@ -34,13 +36,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.identity impo
     swapped,
     uuid_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifference, NodeDifferences
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.platform import read_platform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.platform import read_platform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import parse_system
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+    BiosQuery,
+    Registries,
+    read_one,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,

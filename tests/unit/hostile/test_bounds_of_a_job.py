@@ -13,9 +13,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import MOST_HINTS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import MOST_HINTS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_workload
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError

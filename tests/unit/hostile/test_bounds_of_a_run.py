@@ -13,20 +13,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import pages, rejudge_run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl_variables import KNOWN, OTHERS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
-    MOST_PATTERN,
-    MOST_WAIVERS,
-    Finding,
-    Waiver,
-    judge,
-    matches,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
     MOST_HINTS,
     MOST_KNOWN,
     Hints,
@@ -34,11 +24,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import (
     load_all,
     nearest,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    MOST_PATTERN,
+    MOST_WAIVERS,
+    Finding,
+    Waiver,
+    judge,
+    matches,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
 FABRIC = {

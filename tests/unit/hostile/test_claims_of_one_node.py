@@ -5,7 +5,7 @@ machine has."""
 
 from __future__ import annotations
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims, Identity
 
 #: as a kubelet tells the machine ID of the operating system in place of a UUID
 NO_UUID = "0123456789abcdef0123456789abcdef"

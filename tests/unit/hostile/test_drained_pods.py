@@ -12,16 +12,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.budgets import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import (
     MOST_BUDGETS,
     find_held_pods,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
-from ansible_collections.linerate.rdma.plugins.module_utils._run import drained_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.drained_pods import keep_budgets, keep_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drained_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drained_pods import (
+    keep_budgets,
+    keep_pods,
+)
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 Item = dict[str, typing.Any]

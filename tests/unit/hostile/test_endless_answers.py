@@ -13,8 +13,13 @@ import types
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import MOST_ANSWER, Channels, Refused, Way
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import (
+    MOST_ANSWER,
+    Channels,
+    Refused,
+    Way,
+)
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_redirected_exec import Configuration, Server
 
 FRAME = b"\x82\x03\x01hi"

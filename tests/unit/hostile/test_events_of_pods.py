@@ -8,9 +8,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_readiness import ReadinessWait
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_readiness import ReadinessWait
 
 KUBELET = {"source": {"component": "kubelet", "host": "worker-1"}}
 NEWER = {"source": {"component": "kubelet"}, "reportingComponent": "kubelet", "reportingInstance": "worker-1"}

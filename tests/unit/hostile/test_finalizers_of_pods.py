@@ -9,13 +9,22 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import of_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Kind, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import of_observers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
+    ApiError,
+    Cluster,
+    Kind,
+    Listing,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finalizers import (
+    end_mirror_pods,
+    is_bare,
+    take_off,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
 COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata":{"finalizers":null}}'"""
 

@@ -10,12 +10,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts, Wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run import observers, watch
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, _View
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observers, watch
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers, _View
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
     UID,
     Item,

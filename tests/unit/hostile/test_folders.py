@@ -18,22 +18,23 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _again
-from ansible_collections.linerate.rdma.plugins.module_utils._again import compare_folders, rejudge_run, sign, start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import _read
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import files
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, list_kept
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import (
-    read_head,
-    read_records,
-    write_record,
+from ansible_collections.linerate.rdma.plugins.module_utils._app import again
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import (
+    compare_folders,
+    rejudge_run,
+    sign,
+    start_of,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store import files
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_head, read_records, write_record
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 UTILS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils"
@@ -332,7 +333,7 @@ def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_again, "judge_again", ends)
+        patch.setattr(again, "judge_again", ends)
         with pytest.raises(KeyboardInterrupt):
             rejudge_run(str(folder), "", {}, "2.19.0")
     assert not [name for name in names if (folder / "judged" / name).exists()]
@@ -445,10 +446,8 @@ def test_whatever_a_tool_prints_can_be_read_back(tmp_path: pathlib.Path) -> None
 
 def test_only_the_strict_reader_opens_files_of_a_folder() -> None:
     """So that no reader is added that follows links or takes NaN."""
-    places = [
-        UTILS / "_observe" / f"{name}.py" for name in ("facts", "records", "history", "earlier", "earlier_errors")
-    ]
-    places += [UTILS / f"{name}.py" for name in ("_again", "_folder", "_frame", "_publish", "_propose")]
+    places = [UTILS / "_store" / f"{name}.py" for name in ("facts", "records", "history", "earlier", "earlier_errors")]
+    places += [path for path in (UTILS / "_app").glob("*.py") if path.name != "__init__.py"]
     for place in places:
         called = [
             node.func for node in ast.walk(ast.parse(place.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)

@@ -11,14 +11,14 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import _judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import FOREIGN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import FOREIGN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
     Outcome,
     Removal,
     apply_all,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
     KINDS,
     ApiError,
     Cluster,

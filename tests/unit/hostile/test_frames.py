@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels, _Socket
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels, _Socket
 
 NUMBER = 20_000
 TEXT = b"\x82\x03\x01hi"

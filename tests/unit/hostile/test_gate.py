@@ -9,23 +9,22 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import GateInputs, closed
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
-    add_gate,
-    lines,
-    refusal,
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import GateInputs, closed
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import add_gate, lines, refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.control_plane import (
+    EtcdMember,
+    HealthCheck,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
     MachinePool,
     NodePlan,
     PoolPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_stand
 
 CONTROL = "node-role.kubernetes.io/control-plane"
 INTENT = ClusterIntent(disruption="reboot")

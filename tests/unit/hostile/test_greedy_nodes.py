@@ -10,15 +10,15 @@ import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import MOST_FUNCTIONS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import (
     InventoryNode,
     refuse_shared_addresses,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import MOST_FUNCTIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_node_words import node
 from ansible_collections.linerate.rdma.tests.unit.plan.test_tuning_settings import FABRIC
 

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.images import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 DIGEST = "registry.example/rdma-tools@sha256:" + "0" * 64

@@ -21,7 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ch
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
@@ -30,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims
     DeviceWay,
     PodClaim,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
     PASS,
     UNKNOWN,
@@ -38,16 +40,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
     Finding,
     judge,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects, JobSurroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, TrainingPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_files
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import read_files
 from ansible_collections.linerate.rdma.tests.unit.check import job_world
 from ansible_collections.linerate.rdma.tests.unit.check import test_training as training
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job

@@ -13,12 +13,12 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._model import guard as guards
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run import guard as guards
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import (
     BETWEEN,
     NAME,
     NAMESPACE,
@@ -27,12 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import 
     LeaseHeld,
     LeaseLost,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.lease import Keeper
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Registries
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.lease import Keeper
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import Registries
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import NODES, Server, Site, World, of, only, uuid_of

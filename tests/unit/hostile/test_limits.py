@@ -19,22 +19,24 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes, many, yaml_documents
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import Task
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Container
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import yaml_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Shell
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_answer, decode_json
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import parse_replies
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pair import PairMeasurement
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,19 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import Facts as DiscoverFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     NodeHcas,
     ObservedHcas,
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Network, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 
 FABRIC = Fabric("ib0", "ipoib", network=Network("ib0"), select=Select(hcas_per_node=1))
 #: characters of a finding's reason, of which each list has the first eight or sixteen

@@ -10,17 +10,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     Fabric,
     Ipam,
     Network,
     Select,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")

@@ -11,23 +11,22 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import MOST_LINE, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
-    core,
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import MOST_LINE, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core, observers
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import MOST_EXCERPT
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import (
     drivers,
     machine_config,
     nic_configuration_operator,
     node_tuning,
     nvidia_network_operator,
-    observers,
     sriov_operator,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import MOST_EXCERPT
-from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import wait_for_network
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
 
 LONG = f"first {'x' * 1_000_000} last"
 #: characters of a text that is kept, with the words around it

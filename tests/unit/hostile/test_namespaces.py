@@ -10,14 +10,18 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import apply
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import objects_of_others
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LABEL, OWN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import apply
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
+    Outcome,
+    Removal,
+    remove_all,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import NamespaceStays, Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import NamespaceStays, Observers
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 

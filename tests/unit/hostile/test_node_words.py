@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import refuse_shared_addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import refuse_shared_addresses
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import internal_address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory, inventory_node
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError

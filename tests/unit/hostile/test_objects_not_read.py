@@ -11,23 +11,31 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import UnreadNic
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import addresses, kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import nic_configuration_operator as nics
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe as observe_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
-    core,
-    inventory,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import UnreadNic
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+    nic_configuration_operator as nics,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+    observe as observe_operator,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core, inventory
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import (
     nvidia_network_operator,
     sriov_operator,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import explain_lacking
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on, seen_in
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finalizers import (
+    end_mirror_pods,
+    is_bare,
+    take_off,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import container_on, seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import explain_lacking
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 LARGE: list[dict[str, typing.Any]] = [{}] * 30_000

@@ -9,12 +9,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LABEL, OWN, Wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LABEL, OWN, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import adds_to, strangers
-from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import objects
-from ansible_collections.linerate.rdma.plugins.module_utils._run import observers as run
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observers as run
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 

@@ -15,16 +15,19 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
-from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import BMC_ENVIRONMENT
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError, one_line, operand
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, firmware, helm, ibping, subnet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.operand import OperandError, one_line, operand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.awx import BMC_ENVIRONMENT
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import ibping, subnet
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render import commands, counters
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands, counters
 from ansible_collections.linerate.rdma.tests.unit.house.conftest import make_fabrics
 
 PLUGINS = pathlib.Path(__file__).resolve().parents[3] / "plugins"
@@ -147,12 +150,12 @@ RUNS = ("run", "_run", "Popen", "_bounded", "_query", "_documents")
 #: words of command lines that are no constants, by file: none of them is a value from outside that may begin with a
 #: dash
 WORDS: dict[str, dict[str, str]] = {
-    "_observe/firmware.py": {
+    "_observe/node/firmware.py": {
         "path": "a program of the PATH, or a file that was made here",
         "tool.path": "a program of the PATH",
         "*asked": "made from parts that are looked at where it is made",
     },
-    "_observe/helm.py": {
+    "_observe/kubernetes/helm.py": {
         "path": "a program of the PATH, or a path",
         "file": "made here",
         "*argv": "made from parts that are looked at where it is made",
@@ -163,21 +166,21 @@ WORDS: dict[str, dict[str, str]] = {
         "chart.version": "of a Chart",
         "chart.repository": "of a Chart",
     },
-    "_observe/ibping.py": {"tool": "a program of the PATH", "guard": "a program of the PATH"},
-    "_observe/subnet.py": {
+    "_observe/infiniband/ibping.py": {"tool": "a program of the PATH", "guard": "a program of the PATH"},
+    "_observe/infiniband/subnet.py": {
         "walked": "a file that was made here",
         "*options": "constants",
         "*more": "a number, or constants",
         "os.devnull": "a constant",
     },
-    "_observe/tuning/gpu.py": {"*program": "a program of the PATH or of the node, with a constant"},
-    "_observe/tuning/network.py": {"tool": "a program of the PATH", "what": "one of two constants"},
-    "_run/set_firmware.py": {
+    "_observe/node/tuning/gpu.py": {"*program": "a program of the PATH or of the node, with a constant"},
+    "_observe/node/tuning/network.py": {"tool": "a program of the PATH", "what": "one of two constants"},
+    "_run/node_changes/set_firmware.py": {
         "tool.path": "a program of the PATH",
         "*wishes": "each of them is looked at where it is made",
     },
-    "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
-    "_render/collectives.py": {
+    "_run/node_changes/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
+    "_render/measurement/collectives.py": {
         "script": "one of our own",
         "_DAEMON_SCRIPT": "a constant",
         "limit": "a number",
@@ -198,15 +201,15 @@ WORDS: dict[str, dict[str, str]] = {
             "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes"
         ),
     },
-    "_render/commands.py": {
+    "_render/measurement/commands.py": {
         "*command": "made from parts that are looked at where it is made",
         "*amount": "numbers",
         "*both": "a constant",
         "_SHELL": "a constant",
         "f'{_HOST}{_SHELL}'": "constants",
     },
-    "_render/counters.py": {"*nodes": "numbers", "_READ": "a constant"},
-    "_render/job_start.py": {
+    "_render/measurement/counters.py": {"*nodes": "numbers", "_READ": "a constant"},
+    "_render/job/job_start.py": {
         "*command": "of the user's own job, behind a script",
         "script.lstrip()": "a script that is made here",
         "_ADDRESSES.format(metric=METRIC, map=f'{MAP_FOLDER}/{KEY}').lstrip()": "a constant",

@@ -11,16 +11,16 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     SRIOV,
     OperatorsSeen,
     UntrustedNamespace,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import operator_namespaces
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import operator_namespaces
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operator_namespaces import (
     examine,
     find_absent,
     prove_release,
@@ -29,10 +29,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_na
     try_to_refuse,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import subscription
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.modules import operators_info
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors import run_module

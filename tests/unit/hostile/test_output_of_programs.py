@@ -16,14 +16,15 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, helm, yaml_documents
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm, yaml_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
     MOST_CHART,
     MOST_VALUES,
     read_documents,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from lab.processes import wait_until
 

@@ -22,24 +22,24 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.action.on_node import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import progress
-from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import (
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import progress
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.proposal import (
     LeftOut,
     Proposal,
     Section,
     Sections,
     Value,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import CLOSED, Record, describe
-from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
-from ansible_collections.linerate.rdma.plugins.module_utils._report import markup
-from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
-from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import CLOSED, Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.proposal import render
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
+from ansible_collections.linerate.rdma.plugins.module_utils._report.markup import markup
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     Unreachable,
     heard,

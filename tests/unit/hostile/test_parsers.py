@@ -21,9 +21,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Form, Range
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import ObservedNeighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample
 from ansible_collections.linerate.rdma.tests.unit.parse.test_hostile import DATA, OWN, TEXT, parser
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
 from tests.unit.hostile.patterns import Use, slow, uses
 

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
     moment_of,
     number_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_state
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import node_state
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import parse_host
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
 

@@ -11,12 +11,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     SeenSubnet,
     SubnetManager,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.proposal import Proposal
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -24,13 +25,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import (
     NetdevNeighbours,
     NodeNeighbours,
     ObservedNeighbours,
     SwitchPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import Proposal
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import ethernet
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import HcaGroup, Out
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs

@@ -13,8 +13,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import (
     MOST_SUSPECT,
     REDACTED,
     is_free,
@@ -22,7 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import
     redact,
     redact_text,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 WORD = "hunter2hunter2hunter2"
 SECRETS: typing.Sequence[tuple[str, str]] = (

@@ -12,7 +12,7 @@ import typing
 import pytest
 import websocket
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Refused, Way
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Refused, Way
 
 
 class Server:

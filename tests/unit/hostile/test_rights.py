@@ -17,28 +17,28 @@ import pytest
 import yaml
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._model import powers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ROLE_LABEL
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME as LEASE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.marks import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE as MEASURING
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import resource_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import machine_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import KINDS, Cluster, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.olm import serves
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._render.network import render
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Installer
-from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import MANAGED_BY
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import resource_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import powers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ROLE_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import machine_objects
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME as LEASE
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import KINDS, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.olm import serves
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
     IN_NAMESPACE,
     SELECTORS,
     list_kinds,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_rolls import PAUSE, Checked

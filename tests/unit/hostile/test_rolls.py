@@ -13,35 +13,46 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.control_plane import (
     ETCD,
     LABELS,
     MICROK8S,
     describe_shape,
     explain_why_kept,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.health_checks import (
     of_machines,
     remediates,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeStep
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import PatientCluster, passes
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    ClusterIntent,
+    DrainOptions,
+    DrainPool,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.control_plane import (
+    EtcdMember,
+    HealthCheck,
+    Machine,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    LabelSelector,
+    MachinePool,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeStep
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import PatientCluster, passes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _explain_too_many, lines
-from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
-from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
-from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (

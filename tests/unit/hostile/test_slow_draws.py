@@ -8,13 +8,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan, PodOfNode, workers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
+    Plan,
+    PodOfNode,
+    workers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, RAILS, TWO_RAILS, Api, Clock
 
 

@@ -9,21 +9,16 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
-    Fabric,
-    Ipam,
-    Network,
-    Select,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pair import PairMeasurement
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
     Task,
     compute_most_seconds_of_a_pair,
     compute_seconds_of_wider,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import wider
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pair import PairMeasurement
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")

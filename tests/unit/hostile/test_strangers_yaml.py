@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import yaml_documents
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import yaml_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
     MOST_FILE,
     read_documents,
     read_yaml,

@@ -25,8 +25,8 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import remove_effects

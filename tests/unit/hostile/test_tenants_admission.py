@@ -14,18 +14,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import pod_security
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import ENFORCE, JobSurroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import ENFORCE, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured
-from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import render_memlock_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._render.network import render, render_namespace
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.memlock import render_memlock_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render, render_namespace
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 

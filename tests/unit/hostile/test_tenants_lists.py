@@ -10,13 +10,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import DrainOptions
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import Kept, objects_of_others
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import PAGE, ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, count_values_outside_strings
-from ansible_collections.linerate.rdma.plugins.module_utils._run import drain
-from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain, NodeFailed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drain
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import Drain, NodeFailed
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 #: variables of a Deployment

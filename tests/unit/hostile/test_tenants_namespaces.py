@@ -13,9 +13,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import namespaces
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import look_into
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, read_held_parts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import namespaces
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import look_into
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.observe.test_namespaces import Node
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, guid
 

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import (
     HOST_DEVICE,
     attachment_kind,
     resource_of,
@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.measured_netwo
     ForeignNetwork,
     copy_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render import network
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network
 
 Object = dict[str, typing.Any]
 PROFILES = pathlib.Path(__file__).parents[1] / "profiles"

@@ -10,9 +10,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs, operators, sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs, operators, sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
     ApiError,
     Cluster,
     Listing,

@@ -10,10 +10,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_hold import pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Api, run

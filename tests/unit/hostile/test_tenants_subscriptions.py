@@ -8,12 +8,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import _essence
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import look
-from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import _essence
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}

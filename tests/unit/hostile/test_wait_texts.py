@@ -10,14 +10,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge, judge_release
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import Reported
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import MOST_TEXT, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge, judge_release
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import MOST_TEXT, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.nvidia import Reported
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import wait
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
 from ansible_collections.linerate.rdma.tests.unit.check import test_readiness as worlds
 
 LONG = "x" * 1_000_000

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.operand import OperandError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Shell, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.parse.test_pod_shell import Pipe
 from ansible_collections.linerate.rdma.tests.unit.run import test_pairs

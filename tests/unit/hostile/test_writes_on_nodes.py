@@ -15,7 +15,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _confirmed
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi

@@ -19,12 +19,12 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import DISRUPTION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 
 Schema = dict[str, typing.Any]
 
@@ -132,7 +132,7 @@ class _Maker:
             # one place of everything [_parse/intent.py]
             made = {**made, "type": ["object", "string", "null"]}
         if (cls, field.name) == (ClusterIntent, "disruption"):
-            # a run may be asked for it, and what is proposed refers to that [_model/disruption_override.py]
+            # a run may be asked for it, and what is proposed refers to that [_model/intent/disruption_override.py]
             made = {"anyOf": [made, {"type": "string", "pattern": rf"\{{\{{.*\b{DISRUPTION}\b"}]}
         default = to_data(_default(field))
         # of a mapping each key has its own, and an unset one has none

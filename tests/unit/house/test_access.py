@@ -14,7 +14,7 @@ import yaml
 from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _access
 
 TOKEN = "sha256~token-that-nobody-may-see"
@@ -99,7 +99,9 @@ def test_credentials_without_a_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_p
     for host, shown in (("10.0.0.1", "10.0.0.1"), ("fd00::1", "[fd00::1]")):
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-        monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._credentials._in_pod", lambda: True)
+        monkeypatch.setattr(
+            "ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials._in_pod", lambda: True
+        )
         assert access() == f"service account of this pod, API server https://{shown}:443"
 
 
@@ -162,7 +164,9 @@ def test_controller_without_the_library_says_the_source(
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", None)
     path = written(tmp_path / "own", config())
     assert access(rdma_kubeconfig=path) == f"kubeconfig own in {tmp_path} (from rdma_kubeconfig)"
-    monkeypatch.setitem(sys.modules, "ansible_collections.linerate.rdma.plugins.module_utils._credentials", None)
+    monkeypatch.setitem(
+        sys.modules, "ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials", None
+    )
     assert access(rdma_kubeconfig=path) == "a kubeconfig that can't be shown"
 
 

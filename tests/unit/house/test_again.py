@@ -10,18 +10,18 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _again
+from ansible_collections.linerate.rdma.plugins.module_utils._app import again
 from ansible_collections.linerate.rdma.plugins.module_utils._check import frame, rejudge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, describe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
 
 WAIVER = {"check": "fabric.one_master", "reason": "a fabric under test"}
 FAILS = {
@@ -219,7 +219,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
-    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
+    answer = again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert (answer["verdict"], answer["success"], answer["report_dir"]) == (
         "NOT GREEN",
         False,
@@ -230,15 +230,15 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     (told,) = answer["stages"]
     assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
-    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
+    answer = again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
         {},
         {},
     )
     with pytest.raises(FileError, match="the folder of the run itself"):
-        _again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
+        again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
     with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
-        _again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
+        again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
 
 
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:

@@ -20,12 +20,12 @@ from ansible_collections.kubernetes.core.plugins.doc_fragments.k8s_auth_options 
 )
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _authentication, _options
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE, CHECKS, WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODULES = sorted((ROOT / "plugins" / "modules").glob("*.py"))
@@ -250,7 +250,7 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
         if path.parent.name == "validate":
             used |= {("validate", what) for what in re.findall(r'_bad\(\s*"([a-z_]+)"', text)}
     assert used == {(stage, what) for stage, names in {**WHAT, **BESIDE}.items() for what in names}, (
-        "correct _check/ids.py"
+        "correct _model/run/check_ids.py"
     )
     assert len(CHECKS) == len(set(CHECKS))
 

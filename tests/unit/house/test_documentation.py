@@ -13,19 +13,14 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model import (
-    bios,
-    collectives,
-    comparison,
-    host_intent,
-    intent,
-    tuning,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import comparison, host_intent, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement import collectives
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node import bios, tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE, WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from dev import content
 from lab.faults import FAULTS

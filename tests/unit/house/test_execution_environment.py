@@ -14,7 +14,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
 
 BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
 

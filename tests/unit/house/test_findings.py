@@ -15,9 +15,14 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.explained import EXPLAINED
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, PAGES, address_of, name_page
-from ansible_collections.linerate.rdma.plugins.module_utils._model.explanation import Explanation
-from ansible_collections.linerate.rdma.plugins.module_utils._model.version import DOCUMENTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import DOCUMENTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import (
+    CHECKS,
+    PAGES,
+    address_of,
+    name_page,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.explanation import Explanation
 from dev import findings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -14,9 +14,9 @@ from ansible.plugins.inventory import BaseInventoryPlugin
 
 from ansible_collections.linerate.rdma.plugins.action import propose
 from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
 
 REFUSED = (

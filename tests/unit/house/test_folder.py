@@ -12,6 +12,12 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import (
+    list_changes,
+    read_facts,
+    read_ground,
+    unseen,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
     CHANGES,
@@ -30,15 +36,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     shared,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import list_changes, read_facts, read_ground, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 RUN = "20260102T030405Z-aaaaaa"

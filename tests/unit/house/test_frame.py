@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
 pytestmark = pytest.mark.processes
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from dev import docs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -9,12 +9,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import judge_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 FAILS = Finding("network.ready", "compute", "fail", "1", "2", "one is not there", "wait for it")
 FINE = Finding("network.ready", "storage", "pass")

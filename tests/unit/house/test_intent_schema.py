@@ -16,10 +16,10 @@ import jsonschema
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.house import intent_schema

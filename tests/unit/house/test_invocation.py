@@ -11,7 +11,7 @@ import pytest
 from ansible.errors import AnsibleLookupError
 
 from ansible_collections.linerate.rdma.plugins.lookup.invocation import LookupModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import explain_refusal
 
 

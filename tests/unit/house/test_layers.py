@@ -16,21 +16,23 @@ UTILS = ROOT / "plugins" / "module_utils"
 OURS = "ansible_collections.linerate.rdma.plugins.module_utils"
 
 # layer: layers it may import from, beside itself. _run holds the loops that observe and decide in turn (waits,
-# measurements); nothing below knows it
+# measurements); nothing below _app knows it
 ALLOWED = {
     "_model": set(),
     "_parse": {"_model"},
-    # the ways of tests and what they tell of links is what a schedule is made from, and what is judged by
-    "_check": {"_model", "_parse", "_schedule"},
+    "_store": {"_model", "_parse"},
+    "_observe": {"_model", "_parse", "_store"},
+    "_analysis": {"_model", "_parse"},
     "_render": {"_model", "_parse"},
-    "_schedule": {"_model", "_parse"},
-    "_observe": {"_model", "_parse"},
-    "_report": {"_model", "_parse", "_check"},
-    "_plan": {"_model", "_parse", "_check", "_render", "_schedule"},
-    "_run": {"_model", "_parse", "_check", "_render", "_schedule", "_plan", "_observe"},
+    "_check": {"_analysis", "_model", "_parse"},
+    "_report": {"_analysis", "_check", "_model", "_parse"},
+    "_plan": {"_analysis", "_check", "_model", "_parse", "_render"},
+    "_run": {"_analysis", "_check", "_model", "_observe", "_parse", "_plan", "_render", "_store"},
+    "_app": {"_check", "_model", "_parse", "_plan", "_render", "_report", "_store"},
+    "_ansible": {"_analysis", "_app", "_model", "_observe", "_parse", "_plan", "_run", "_store"},
 }
 # of _check: what stages share. Each other folder or file there is a stage, and stages don't import each other
-SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
+SHARED = {"job"}
 # the table of the stages, and the frame that calls them
 ABOVE_STAGES = {"stages", "frame", "sources", "rejudge", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
@@ -39,19 +41,19 @@ ACROSS = {
     "_check.validate.check": {"_check.compare.check", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
     "_check.validate.controller": {"_check.operators.rbac"},
-    "_check.teardown": {"_check.network.disruption.machine_config"},
+    "_check.teardown": {"_analysis.disruption.machine_config"},
 }
 # what may do no I/O and know no Ansible
-PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_plan", "_report"}
+PURE = {"_analysis", "_check", "_model", "_parse", "_plan", "_render", "_report"}
 # modules of the standard library that reach the world, or ask for the time or for chance
 IMPURE = set(
     "os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split()
 )
 # runs on the controller only, where the Kubernetes client and what it stands on are
 CONTROLLER = {
-    "_observe/kubernetes.py": {"kubernetes", "urllib3"},
-    "_observe/yaml_documents.py": {"yaml"},
-    "_observe/channels.py": {"kubernetes", "websocket", "certifi"},
+    "_observe/kubernetes/client.py": {"kubernetes", "urllib3"},
+    "_observe/kubernetes/yaml_documents.py": {"yaml"},
+    "_observe/kubernetes/channels.py": {"kubernetes", "websocket", "certifi"},
 }
 
 
@@ -131,7 +133,7 @@ def trespasses(path: pathlib.Path) -> list[str]:
             continue
         found.append(
             f"{path.relative_to(ROOT)}:{line} imports {name}: what {parts[1]} and {room} share belongs into a folder of"
-            f" {sorted(SHARED)}"
+            f" {sorted(SHARED)}, or into _analysis"
         )
     return found
 
@@ -154,8 +156,10 @@ def violations(path: pathlib.Path) -> list[str]:
             continue
         if layer in PURE and top in IMPURE:
             found.append(f"{place}: {layer} is pure")
+        if layer == "_ansible":
+            continue
         if layer in ALLOWED and (top in ("ansible", "ansible_collections", "kubernetes")):
-            found.append(f"{place}: only _ansible.py, modules and plugins know Ansible")
+            found.append(f"{place}: only _ansible, modules and plugins know Ansible")
         elif layer in ALLOWED and top not in sys.stdlib_module_names:
             found.append(f"{place}: nodes have the standard library only")
     return found
@@ -211,16 +215,20 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
     [
         ("_model", "from .._parse import sminfo", "may import nothing of ours"),
         ("_parse", "from .._check import validate", "may import ['_model'] of ours"),
-        ("_check", "from .._observe.command import run", "may import ['_model', '_parse', '_schedule'] of ours"),
-        ("_observe", "from .._run import sync", "may import ['_model', '_parse'] of ours"),
+        ("_check", "from .._observe.command import run", "may import ['_analysis', '_model', '_parse'] of ours"),
+        ("_observe", "from .._run import sync", "may import ['_model', '_parse', '_store'] of ours"),
         (
             "_plan",
-            "from .._observe.facts import FactFolder",
-            "may import ['_check', '_model', '_parse', '_render', '_schedule'] of ours",
+            "from .._store.facts import FactFolder",
+            "may import ['_analysis', '_check', '_model', '_parse', '_render'] of ours",
         ),
         ("_plan", "import os", "_plan is pure"),
-        ("_report", "from .._plan.observed import Observed", "may import ['_check', '_model', '_parse'] of ours"),
-        ("_run", "from .._folder import read_facts", "_run may import"),
+        (
+            "_report",
+            "from .._plan.observed import Observed",
+            "may import ['_analysis', '_check', '_model', '_parse'] of ours",
+        ),
+        ("_run", "from .._app.folder import read_facts", "_run may import"),
         ("_render", "import subprocess", "_render is pure"),
         ("_check", "def f():\n    import os", "_check is pure"),
         ("_observe", "from ansible.module_utils.basic import AnsibleModule", "know Ansible"),
@@ -230,19 +238,19 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         (
             "_check/network/lint",
             "from ...._observe.command import run",
-            "may import ['_model', '_parse', '_schedule'] of ours",
+            "may import ['_analysis', '_model', '_parse'] of ours",
         ),
         ("_check/network/lint", "import socket", "_check is pure"),
         (
             "_check/fabric",
             "import typing\nif typing.TYPE_CHECKING:\n    from ..._run import pods",
-            "may import ['_model', '_parse', '_schedule'] of ours",
+            "may import ['_analysis', '_model', '_parse'] of ours",
         ),
         # one stage in another
-        ("_check/fabric", "from ..network.wait.state import Target", "what network and fabric share"),
+        ("_check/fabric", "from ..network.lint.check import lint_all", "what network and fabric share"),
         ("_check/fabric", "from .. import platform", "what platform and fabric share"),
-        ("_check/network/wait", "from ...fabric import check", "what fabric and network share"),
-        ("_check/fleet", "from ..host.check import Facts", "what host and fleet share"),
+        ("_check/network/lint", "from ...fabric import check", "what fabric and network share"),
+        ("_check/tuning", "from ..host.check import Facts", "what host and tuning share"),
         ("_check", "from .host import check", "what host and bad share"),
         ("_check/validate", "from ..compare import check", "what compare and validate share"),
     ],
@@ -262,9 +270,11 @@ def test_the_test_sees_a_violation(
     ("folder", "line"),
     [
         ("_check/network/lint", "from ...._model.findings import ok"),
-        ("_check/network/lint", "from ...fleet import hca_locations"),
-        ("_check/network/lint", "from ..wait.state import Target"),
-        ("_check/network", "from ..controllers.sriov_operator import matches"),
+        ("_check/network/lint", "from ...._analysis.fleet import hca_locations"),
+        ("_check/network/lint", "from ..policy_context import PolicyContext"),
+        ("_check/network", "from ..job.scope import Scope"),
+        ("_app", "from .._store.facts import FactFolder"),
+        ("_ansible", "from ansible.module_utils.basic import AnsibleModule"),
         ("_parse/job", "from ..kubernetes.resource import Resource"),
     ],
 )

@@ -16,9 +16,15 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
+    LoadError,
+    load,
+    load_exactly,
+    to_data,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -28,8 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Port,
     Sriov,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 

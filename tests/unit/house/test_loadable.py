@@ -14,8 +14,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _model
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import machine_pool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.machine_config import machine_pool
 
 #: that never leave the process
 INSIDE = {"CollectiveRun.variables", "NicMap.broken", "Section.entries", "ErrorReading.ends"}

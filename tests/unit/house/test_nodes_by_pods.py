@@ -21,10 +21,10 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import RECORD
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import RECORD
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi

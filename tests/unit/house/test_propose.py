@@ -16,8 +16,8 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_new
-from ansible_collections.linerate.rdma.plugins.module_utils._propose import ProposalError, default_path
+from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import ProposalError, default_path
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError, write_new
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree
 

@@ -15,25 +15,21 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import (
     Record,
     count_findings,
     describe,
     make_record_data,
     outcome,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import records as records_module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import (
-    read_heads,
-    read_records,
-    write_record,
-)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.plugins.module_utils._store import records as records_module
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_heads, read_records, write_record
 
 BIOS = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
 WAIVER = Waiver("platform.*", "the lab has no BMC")

@@ -103,7 +103,7 @@ def test_a_dry_run_takes_a_checkout_with_changes(root: pathlib.Path) -> None:
 def test_the_version_is_written_where_it_stands(root: pathlib.Path) -> None:
     release.write_version(root, "1.3.0")
     assert yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["version"] == "1.3.0"
-    assert 'COLLECTION_VERSION = "1.3.0"' in (root / "plugins/module_utils/_model/version.py").read_text(
+    assert 'COLLECTION_VERSION = "1.3.0"' in (root / "plugins/module_utils/_model/base/version.py").read_text(
         encoding="utf-8"
     )
     (root / "galaxy.yml").write_text("---\nname: rdma\n", encoding="utf-8")

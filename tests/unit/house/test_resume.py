@@ -11,14 +11,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _frame
+from ansible_collections.linerate.rdma.plugins.module_utils._app import frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Resume, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Resume, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
 
 WISHES: dict[str, typing.Any] = {
     "fabrics": [{"name": "compute", "virtual_functions": 8}],
@@ -130,7 +130,7 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
         "facts_max_age": 60,
         "report_dir": str(tmp_path),
     }
-    again = _frame.resume_run(options, START.nodes, False)
+    again = frame.resume_run(options, START.nodes, False)
     assert set(read_records(str(tmp_path / "stages"))[0]) == set(resume.before("network"))
     assert [kind for kind in ("operators", "vantage_points", "sync", "bandwidth") if again.has(kind)] == [
         "operators",
@@ -140,7 +140,7 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
         "young facts are not looked at again"
     )
     assert (again.run, [item.stage for item in again.start().resumes]) == ("run-1", ["network"])
-    kept = _frame.begin(options, again, False)
+    kept = frame.begin(options, again, False)
     assert (kept["go"], kept["gate"], kept["look"]) == (
         False,
         "open",
@@ -148,7 +148,7 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
     ) and "validate: kept from 2026-01-02T03:05:05" in kept["lines"][0]
     assert [
         item.stage
-        for item in _frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes
+        for item in frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes
     ] == ["network", "operators"]
 
 
@@ -167,7 +167,7 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
     red = judge([Finding("fabric.one_master", "compute", "fail", why="so", remedy="do")]).judged
     for item in records(*resume.before("reachability"), fabric={"gate": "closed", "judged": red}).values():
         write_record(str(tmp_path / "stages"), item)
-    answer = _frame.pass_over(options, folder, False, tags, [])
+    answer = frame.pass_over(options, folder, False, tags, [])
     assert answer["stages"] == passed
     numbers = {11: "11 stages", 1: "1 stage", 0: ""}[len(passed)]
     assert answer["lines"] == ([f"{numbers} not run: the run stopped at stage fabric"] if passed else [])
@@ -181,12 +181,12 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
 def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
     options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
     with pytest.raises(resume.ResumeError, match=r"holds no run to go on with: there is no run\.json"):
-        _frame.resume_run(options, START.nodes, False)
+        frame.resume_run(options, START.nodes, False)
     FactFolder(str(tmp_path), "run-1").begin(START)
     (tmp_path / "stages").mkdir()
     (tmp_path / "stages" / "discover.jsonl").write_text("torn", encoding="utf-8")
     with pytest.raises(resume.ResumeError, match=r"discover\.jsonl can't be read"):
-        _frame.resume_run(options, START.nodes, False)
+        frame.resume_run(options, START.nodes, False)
 
 
 def test_the_report_says_what_was_kept() -> None:
@@ -238,7 +238,7 @@ def test_who_looks_again_has_observers_though_all_was_seen(
             folder.write(kind, node, {})
     for item in records(*resume.before("tuning")).values():
         write_record(str(tmp_path / "stages"), item)
-    begun = _frame.begin({**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False)
+    begun = frame.begin({**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False)
     assert (begun["go"], begun["look"], begun["observers"]) == (True, [], asked), begun["lines"]
 
 
@@ -255,7 +255,7 @@ def test_the_first_stage_that_looks_starts_from_nothing(tmp_path: pathlib.Path, 
     for item in records().values():
         write_record(str(tmp_path / "stages"), dataclasses.replace(item, started="2025-02-02T03:04:05+00:00"))
     options = {**WISHES, "stage": "validate", "resume_from": stage, "facts_max_age": 60, "report_dir": str(tmp_path)}
-    again = _frame.resume_run(options, START.nodes, False)
+    again = frame.resume_run(options, START.nodes, False)
     assert not [kind for kind in kinds if again.has(kind, "worker-1")]
     assert not [kind for kind in ("vantage_points", "bmcs", "operators") if again.has(kind)]
 
@@ -293,8 +293,8 @@ def test_what_is_looked_at_again_is_asked_of_the_nodes(tmp_path: pathlib.Path, s
     for item in records().values():
         write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=now()))
     options = {**wishes, "stage": stage, "resume_from": stage, "facts_max_age": 60, "report_dir": str(tmp_path)}
-    again = _frame.resume_run(options, START.nodes, False)
-    begun = _frame.begin(options, again, False)
+    again = frame.resume_run(options, START.nodes, False)
+    begun = frame.begin(options, again, False)
     judged_by = {source.kind for source in sources.SHARED if source in sources.SOURCES[stage].values()}
     assert judged_by <= set(begun["look"]) and (begun["go"] or not judged_by), begun["lines"]
 
@@ -313,9 +313,9 @@ def test_the_age_is_that_of_the_facts_whatever_the_records_say(
     path.write_text(text.replace(time, "2025-02-02T03:04:05+00:00"), encoding="utf-8")
     options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
     with pytest.raises(resume.ResumeError, match=r"the fact hcas of worker-2 is \d+ s old .*expected 60 s at most"):
-        _frame.resume_run(options, START.nodes, False)
+        frame.resume_run(options, START.nodes, False)
     assert folder.has("hcas", "worker-2") and len(read_records(str(tmp_path / "stages"))[0]) == len(STAGES), (
         "nothing was touched"
     )
     # it is looked at again anyway
-    assert _frame.resume_run({**options, "resume_from": "discover"}, START.nodes, False).run == "run-1"
+    assert frame.resume_run({**options, "resume_from": "discover"}, START.nodes, False).run == "run-1"

@@ -15,9 +15,9 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource, on_this_machine
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode

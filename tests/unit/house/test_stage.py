@@ -10,13 +10,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import frame, mended
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
 
 NODES = validate.Facts(nodes=("worker-1",))
 

@@ -18,7 +18,7 @@ import pytest
 from ansible.executor.stats import AggregateStats
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import passed_over
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import passed_over
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     Stage,
     changed,

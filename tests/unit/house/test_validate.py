@@ -11,11 +11,11 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import ControllerFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))

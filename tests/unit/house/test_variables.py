@@ -21,11 +21,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
     may_start,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.public_names import ROLE_VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.public_names import ROLE_VARIABLES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import (
     RDMA_VARIABLES,
     is_refused,
     meant,

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, TestName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import Collectives, TestName
 from dev.steps import StepError
 from lab import description, workers
 from lab.collectives import image

@@ -15,18 +15,18 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import (
     Address,
     ArchiveError,
     ArchiveLogin,
     Folder,
     Place,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import unpack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates

@@ -24,15 +24,15 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.action import awx_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxObject, AwxWanted
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.awx import AwxObject, AwxWanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx.awx import (
     render_approval,
     render_objects,
     render_removals,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.awx_templates import render_templates
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx.awx_templates import render_templates
 from ansible_collections.linerate.rdma.tests.unit.awx_server import TOKEN, AwxServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

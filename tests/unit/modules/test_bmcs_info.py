@@ -18,13 +18,13 @@ import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import read_bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.bmc_modules import read_bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     BASIC,
     PASSWORD,

@@ -19,7 +19,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as theirs
-from ansible_collections.linerate.rdma.plugins.module_utils import _cluster, _controller
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import cluster, controller
 
 TOKEN = "sha256~token-that-nobody-may-see"
 FABRIC = {
@@ -134,7 +134,7 @@ def test_nothing_that_is_missing_fails_the_module(
     assert seen["named"] and seen["error"] == said and "Check the kubeconfig" in seen["remedy"]
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert "API server http://127.0.0.1:1: no answer from the API server" in seen["error"]
-    monkeypatch.setattr(_cluster, "HAS_KUBERNETES", False)
+    monkeypatch.setattr(cluster, "HAS_KUBERNETES", False)
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert (seen["library"], seen["where"], seen["error"]) == ("", "", "") and seen["python"]
 
@@ -150,7 +150,7 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
             no_log_values: typing.ClassVar[set[str]] = set()
 
         begin = time.monotonic()
-        seen = _controller.look(Module(), None, None, (), limit=0.2)
+        seen = controller.look(Module(), None, None, (), limit=0.2)
         assert "no answer from the API server within 0.2 s" in seen.error
         assert time.monotonic() - begin < 10
 
@@ -167,10 +167,9 @@ def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:
         path = tmp_path / "helm"
         path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         path.chmod(0o755)
-        seen = _controller.find_helm(str(path))
+        seen = controller.find_helm(str(path))
         assert (seen.binary, seen.version, seen.error) == (str(path), version, error)
     assert (
-        _controller.find_helm("helm-that-is-not-there").error
-        == "there is no such program in the PATH of the controller"
+        controller.find_helm("helm-that-is-not-there").error == "there is no such program in the PATH of the controller"
     )
-    assert _controller.find_helm(str(tmp_path / "none")).error == "there is no such program"
+    assert controller.find_helm(str(tmp_path / "none")).error == "there is no such program"

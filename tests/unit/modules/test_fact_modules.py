@@ -13,14 +13,14 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _fact_modules
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import fact_modules
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 RUN = "20260102T030405Z-aaaaaa"
@@ -107,7 +107,7 @@ def ended_with(
     **rest: typing.Any,
 ) -> typing.Any:
     with pytest.raises(Ended) as caught:
-        _fact_modules.run_with_fact(module, work, fact, **rest)
+        fact_modules.run_with_fact(module, work, fact, **rest)
     return caught.value.args[0]
 
 
@@ -162,29 +162,29 @@ def test_failure_is_a_fact_and_still_fails(folder: FactFolder) -> None:
 
 
 def test_nodes_are_those_of_the_caller_else_those_of_the_run(folder: FactFolder) -> None:
-    assert _fact_modules.list_nodes(Module(nodes=["a"], **where(folder))) == ("a",)
-    assert _fact_modules.list_nodes(Module(**where(folder))) == NODES
+    assert fact_modules.list_nodes(Module(nodes=["a"], **where(folder))) == ("a",)
+    assert fact_modules.list_nodes(Module(**where(folder))) == NODES
     with pytest.raises(RdmaError, match="nodes is empty"):
-        _fact_modules.list_nodes(Module())
+        fact_modules.list_nodes(Module())
     with pytest.raises(FileError, match="is not of run other"):
-        _fact_modules.list_nodes(Module(facts_dir=folder.report_dir, run="other"))
+        fact_modules.list_nodes(Module(facts_dir=folder.report_dir, run="other"))
 
 
 def test_rails_are_those_of_the_caller_else_those_that_the_facts_show(folder: FactFolder) -> None:
     look(folder)
     given = {"compute": {"worker-1": {"0000:3c:00.0": 7}}}
-    assert _fact_modules.find_rails(Module(rails=given, **where(folder)), world.intent()) == given
-    assert _fact_modules.find_rails(Module(), world.intent()) == {}
-    found = _fact_modules.find_rails(Module(**where(folder)), world.intent())
+    assert fact_modules.find_rails(Module(rails=given, **where(folder)), world.intent()) == given
+    assert fact_modules.find_rails(Module(), world.intent()) == {}
+    found = fact_modules.find_rails(Module(**where(folder)), world.intent())
     assert sorted(found["compute"]["worker-2"].values()) == [0, 1, 2, 3]
     with pytest.raises(LoadError, match=r"rails\.compute"):
-        _fact_modules.find_rails(Module(rails={"compute": 1}), world.intent())
+        fact_modules.find_rails(Module(rails={"compute": 1}), world.intent())
 
 
 def test_objects_are_those_of_the_caller_else_those_that_were_written(folder: FactFolder) -> None:
     one, two = ({"fabric": "", "object": {"kind": kind}} for kind in ("MachineConfig", "Namespace"))
     folder.write("network_objects", value={"hosts": [one], "objects": [two]})
-    read = _fact_modules.get_objects
+    read = fact_modules.get_objects
     assert read(Module(objects=[one], **where(folder)), "objects") == [one]
     named = Module(objects_from="network_objects", **where(folder))
     assert read(named, "hosts", "objects") == [one, two] and read(named, "objects") == [two]

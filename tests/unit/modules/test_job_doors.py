@@ -17,18 +17,18 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
     ObservedHcas,
     PciFunction,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs as observe_jobs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import read_documents
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects
 from ansible_collections.linerate.rdma.tests.unit.check.test_job_stack import CEPH, CLUSTER, DEPLOYMENTS, LOCAL
 

@@ -14,8 +14,8 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import DROP_IN, RECORD
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import DROP_IN, RECORD
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.modules import kernel_arguments
 
 Result = dict[str, typing.Any]

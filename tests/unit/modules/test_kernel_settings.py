@@ -12,8 +12,11 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._run import set_kernel_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_kernel_settings import SYSCTL, TMPFILES
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import set_kernel_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_kernel_settings import (
+    SYSCTL,
+    TMPFILES,
+)
 from ansible_collections.linerate.rdma.plugins.modules import kernel_settings
 
 Result = dict[str, typing.Any]

@@ -15,11 +15,11 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN, WORKING
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN, WORKING
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder
 
 MODULES = "ansible_collections.linerate.rdma.plugins.modules"
@@ -83,7 +83,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     for name in ("custom_resources", "cluster_lease", "sriov_sync"):
         monkeypatch.setattr(importlib.import_module(f"{MODULES}.{name}"), "connect", lambda given: found)
     # no test waits
-    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._lease.WAIT", 0.0)
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease.WAIT", 0.0)
     return found
 
 

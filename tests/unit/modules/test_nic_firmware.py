@@ -12,10 +12,10 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import LONGEST
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import set_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import LONGEST
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.sysfs import read_node
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_firmware import set_firmware
 from ansible_collections.linerate.rdma.plugins.modules import nic_firmware, nic_firmware_info
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 

@@ -18,20 +18,20 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.action.node_roll import _look_at_firmware, _look_at_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark, NodeDifferences
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareSet,
     FirmwareSetting,
     NodeFirmware,
     NodeFirmwarePlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, NodeDifferences
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST
-from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import mark_node
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import read_firmware_facts
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY

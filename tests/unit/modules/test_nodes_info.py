@@ -15,10 +15,10 @@ import typing
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import nodes_info as module
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi

@@ -21,9 +21,9 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, ibping, node_info
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import measure_size
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas

@@ -14,17 +14,17 @@ import yaml
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers import observers as check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import observers as check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import observers as module
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, NAMESPACE, World
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-RUN = "ansible_collections.linerate.rdma.plugins.module_utils._run.observers"
+RUN = "ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers"
 Worlds = typing.Callable[..., World]
 Answer = tuple[int, dict[str, typing.Any]]
 
@@ -180,7 +180,7 @@ def test_another_run_that_lives_keeps_its_own(worlds: Worlds, call: Call, tmp_pa
 
 def call_at_once(call: Call, options: typing.Mapping[str, typing.Any]) -> Answer:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._lease.WAIT", 0.0)
+        patch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease.WAIT", 0.0)
         return call(**options)
 
 

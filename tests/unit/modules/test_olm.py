@@ -14,10 +14,10 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 from ..fake_api import Resource
 from ..olm_world import OURS, SPACE, OlmWorld, group, named, subscription, version

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
     Outcome,
     Removal,
     Waits,
@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 

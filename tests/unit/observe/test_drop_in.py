@@ -9,9 +9,9 @@ import pathlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import drop_in, look
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import drop_in, look
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import evidence
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store import evidence
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 FILES = {
     "run.json": '{"run": "run-1"}\n',

@@ -14,12 +14,12 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, is_free, redact
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import facts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, is_free, redact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._store import facts
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 RUN = "20260102T030405Z-aaaaaa"

@@ -9,12 +9,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareSetting,
     HcaFirmware,
     ReportedSetting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import firmware, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import firmware, sysfs
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import add_igb, add_infiniband_vfs, guid
 

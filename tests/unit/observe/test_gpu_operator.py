@@ -8,10 +8,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_cluster_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ClusterPolicies
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.gpu_operator import enable_rdma
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy
 
 
 class Api:

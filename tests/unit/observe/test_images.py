@@ -8,9 +8,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts, MirrorRule, RegistrySources
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.images import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+    ImageFacts,
+    MirrorRule,
+    RegistrySources,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe
 
 FORBIDDEN = ApiError(403, "Forbidden", "may not list", "GET")
 IMAGE = "Image.config.openshift.io"

@@ -8,9 +8,10 @@ import pathlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.ip_link import add_vf_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.ip_link import add_vf_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"

@@ -12,9 +12,9 @@ import urllib3
 import urllib3.exceptions
 from kubernetes.client.exceptions import ApiException
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
     PAGE,
     ApiError,
     Cluster,

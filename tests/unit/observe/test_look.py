@@ -16,17 +16,12 @@ import zipfile
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import (
-    archive,
-    look,
-    namespaces,
-    neighbours,
-    platform,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import NodeNeighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look, namespaces, neighbours, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import archive
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ENTRY = look.__name__
@@ -91,10 +86,10 @@ def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
 
 def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: bytes) -> None:
     names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
-    assert any(name.endswith("_observe/sysfs.py") for name in names) and any(
+    assert any(name.endswith("_observe/node/sysfs.py") for name in names) and any(
         name.endswith("_parse/__init__.py") for name in names
     )
-    assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
+    assert not [name for name in names if name.endswith(("_observe/kubernetes/client.py", "_ansible/cluster.py"))]
     # an exec carries it to each node
     assert len(packed) < 160_000
     assert archive.build_archive(ENTRY) == packed

@@ -11,11 +11,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import namespaces, sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespace_sysfs import Look
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.namespaces import HeldByPods, read_held_parts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import namespaces, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespace_sysfs import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.namespaces import HeldByPods, read_held_parts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs, add_virtio
 
 VF_MAC = "00:00:04:a5:fe:80:00:00:00:00:00:00:02:00:00:00:00:00:00:00"

@@ -15,12 +15,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import MOST_ADDRESSES, MOST_PORTS
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import neighbours as observed
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.neighbours import read_neighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.uplinks import read_uplinks
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import MOST_ADDRESSES, MOST_PORTS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import read_uplinks
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import neighbours as observed
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.neighbours import read_neighbours
 
 FRAME = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp" / "summit300-48.hex"
 OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"

@@ -9,17 +9,23 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     MADE_FOR,
     OPERATORS,
     TABLE,
     OperatorsSeen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import KINDS, ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, list_examples, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import KINDS, ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import (
+    by_olm,
+    list_examples,
+    observe,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operators import (
+    wait_until_all_serve,
+)
 
 LABEL = "feature.node.kubernetes.io/network-sriov.capable"
 INTENT = parse_intent(

@@ -22,11 +22,17 @@ from hypothesis import strategies as some
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import channels, kubernetes, pod_exec
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, NoAnswer, run, run_on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels, pod_exec
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import (
+    Limits,
+    NoAnswer,
+    run,
+    run_on_many,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import BEGIN, STDERR, STDOUT
 from ansible_collections.linerate.rdma.tests.unit.exec_server import V4, V5, ExecServer, Fault
 from lab.pki import Pki
@@ -300,7 +306,8 @@ def test_the_streams_of_something_else_are_told_from_those_of_our_shell(
     server: ExecServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec.SHELL", ("sh", "-c", "echo Welcome")
+        "ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec.SHELL",
+        ("sh", "-c", "echo Welcome"),
     )
     with pytest.raises(NoAnswer, match=r"'Welcome\\n' is not @linerate-begin"):
         run(cluster(server.url), pod(), ["true"])

@@ -12,10 +12,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, RegistryLogin
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import registry as module
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.registry import RegistryQuery, RegistryReply, ask
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, RegistryLogin
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import registry as module
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.registry import (
+    RegistryQuery,
+    RegistryReply,
+    ask,
+)
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.registry_server import BASIC, TOKEN, Registry, RegistryServer
 

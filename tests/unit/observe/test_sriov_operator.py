@@ -10,17 +10,20 @@ import weakref
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, SupportedNic
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
+    OperatorFacts,
+    SupportedNic,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
     established,
     is_operator,
     namespace_of_operator,
     observe,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operator import wait_until_serving
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

@@ -15,26 +15,21 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ToolMissing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import LostManager, SeenTopology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     Acs,
     GpuDriver,
     NodePlatform,
     SriovCapability,
     VfMemory,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import (
-    command,
-    ibping,
-    platform,
-    subnet,
-    sysfs,
-    umad,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import ibping, subnet, umad
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import platform, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
     PLACED,

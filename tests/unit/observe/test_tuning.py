@@ -14,12 +14,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning import gpu, network
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning.node import read_tuning
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning.rows import Rows
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import NodeTuning
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.tuning import gpu, network
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.tuning.node import read_tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.tuning.rows import Rows
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas, guid
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"

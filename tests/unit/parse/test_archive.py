@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Folder
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address, ArchiveError, Folder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry, place_of, refusal_words
 
 SIGNED = "https://s3.example.com/reports/last.tar.gz?X-Amz-Date=20260102T030405Z&X-Amz-Expires=3600&X-Amz-Signature=5ecret0123"

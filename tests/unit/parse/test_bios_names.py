@@ -10,9 +10,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, BiosState, NodeBios
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted, list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS, BiosState, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.keys import is_name
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import parse_bios as bios_of

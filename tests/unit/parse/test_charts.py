@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import parse_controller
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.charts import (
     definitions_text,
     olm_examples,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 #: of helm 3.19 template --include-crds, shortened: a file with two documents, a chart in the chart, a definition among
 #: the templates

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.config_daemon_log import last_error
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.config_daemon_log import last_error
 
 # kubectl logs ds/sriov-network-config-daemon: a node in order. The error is about another device, is always there, and
 # stops nothing

@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     DeviceClaim,
     DeviceClaims,
     DeviceClass,

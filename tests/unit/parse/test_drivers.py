@@ -10,13 +10,17 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy, driver_image
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.drivers import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.drivers import (
+    DriverHost,
+    DriverPolicy,
+    driver_image,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.drivers import (
     driver_host,
     driver_policy,
     driver_selector,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 NFD = "feature.node.kubernetes.io"
 #: as NVIDIA's guide has it, with what the operator reports [network-operator-docs docs/quick-start/sriov-ib-rdma.rst]

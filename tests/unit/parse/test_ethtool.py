@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.ethtool import link_modes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.ethtool import link_modes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ethtool import LinkModes, parse
 
 

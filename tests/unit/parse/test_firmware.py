@@ -12,8 +12,8 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareSetting,
     NicDevice,
     NicState,
@@ -21,13 +21,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     number,
     same,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import devlink, mstconfig
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nic_configuration_operator import (
     nic_device,
     nic_state,
     nic_template,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import devlink, mstconfig
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "mstflint"
 TABLES = ("4.21", "4.26", "4.34", "4.36")

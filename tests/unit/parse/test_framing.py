@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import (
     BEGIN,
     ERROR,

@@ -25,15 +25,15 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import SriovAbsence
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Boot
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import RegistrySources
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import OperatorSettings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import RegistrySources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import KEYS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Boot
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import Address
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at

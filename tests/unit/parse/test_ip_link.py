@@ -10,8 +10,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ip_link import parse_vf_settings
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"

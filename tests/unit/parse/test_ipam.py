@@ -11,7 +11,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
     AddressLease,
     SharedPool,
     UsedNetwork,

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import (
     find_runtime,
     is_job,

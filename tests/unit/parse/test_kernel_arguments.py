@@ -10,14 +10,14 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.kernel_arguments import (
     drop_in,
     parse_command_line,
     parse_grub_entries,
     parse_grubby_entries,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.kernel_arguments import grub_drop_in
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.kernel_arguments import grub_drop_in
 
 #: Debian 12, with a memory test beside the system
 GRUB = """### BEGIN /etc/grub.d/10_linux ###

@@ -12,7 +12,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import MemlockProof
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.memlock import MemlockError, parse
 
 HEAD = "user 65532\nsoft {soft}\nhard {hard}\nasked 67108864\ndevice mlx5_4\n"

@@ -11,8 +11,8 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import libibverbs
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
 

@@ -17,9 +17,8 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog, NcclRank
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import (
     names_at_most,
     parse,
@@ -31,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_prob
     classify,
     parse_completion,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._store.job_logs import read_lines
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"

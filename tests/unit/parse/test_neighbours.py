@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import SwitchPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import parse_switch_port
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import (
     parse_default_routes,

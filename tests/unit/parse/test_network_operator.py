@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import own_interface
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nvidia_network_operator import (
     attachment,
     nic_policy,
     reported,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 STATES = [

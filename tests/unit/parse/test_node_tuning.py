@@ -12,13 +12,13 @@ import hypothesis.strategies as some
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.node_tuning import (
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.node_tuning import (
     invalid,
     node_profile,
     recommends,
     selected_nodes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURE = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes/node-tuning.yaml"
 ITEMS = {

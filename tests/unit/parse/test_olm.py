@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import (
     Catalog,
     Channel,
     InstallPlan,
@@ -19,8 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     Package,
     Subscription,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import olm
 
 from ..fake_api import Resource
 from ..olm_world import CATALOGS, OURS, SPACE, catalog, condition, group, named, package, plan, subscription, version

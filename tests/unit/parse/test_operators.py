@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OlmObject
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nfd_and_olm import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OlmObject
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nfd_and_olm import (
     config_maps,
     is_worker,
     olm_object,
     worker_config,
     worker_text,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
 def daemon(**container: typing.Optional[typing.Union[list[str], str]]) -> dict[str, typing.Any]:

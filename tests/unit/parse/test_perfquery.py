@@ -12,8 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.counters import BITS, PortCounters, compute_growth
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.counters import (
+    BITS,
+    PortCounters,
+    compute_growth,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import (
     ASKED,
     list_answers,

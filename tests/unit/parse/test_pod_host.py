@@ -14,11 +14,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import parse_host, parse_throttled
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
-from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands
 
 PF, FIRST, SECOND, THIRD = (f"0000:3c:00.{number}" for number in range(4))
 SETTINGS = json.dumps(

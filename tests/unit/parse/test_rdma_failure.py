@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model import completions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement import completions
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import Failure, classify
 
 FAIL = pathlib.Path(__file__).parent.parent / "fixtures/perftest-4.5/fail"

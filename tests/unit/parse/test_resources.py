@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as theirs
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelExpression, LabelSelector
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    LabelExpression,
+    LabelSelector,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
     core as kubernetes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
-    machine_config,
-    multus,
-    sriov_operator,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import multus
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import machine_config, sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 

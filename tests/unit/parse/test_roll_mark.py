@@ -10,10 +10,10 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import Mark
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, PROOF, mark
-from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import mark_node
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.roll_mark import mark_node
 
 
 @hypothesis.given(

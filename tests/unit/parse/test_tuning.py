@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import ranges
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import fits, rule_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import ranges
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import (
     dcb,
     kernel_config,

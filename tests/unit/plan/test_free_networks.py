@@ -12,8 +12,8 @@ import typing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
-from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import Value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.proposal import Value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.networks import Networks
 
 _PRIVATE = tuple(map(ipaddress.IPv4Network, ("172.16.0.0/12", "10.0.0.0/8", "192.168.0.0/16")))

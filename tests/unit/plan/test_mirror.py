@@ -12,10 +12,10 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import on_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
@@ -23,8 +23,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import 
     merge,
     place_chart_on_mirror,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render import job as render_job
-from ansible_collections.linerate.rdma.plugins.module_utils._render.nvidia import render_nic_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job as render_job
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.nvidia import render_nic_policy
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 
 M = {"*": "mirror.example:5000/m"}

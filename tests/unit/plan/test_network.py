@@ -10,13 +10,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
     StateInterface,

@@ -12,9 +12,10 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LOOKS_ONLY
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     DPU_MODE,
     FirmwareIntent,
     FirmwareSetting,
@@ -24,8 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     NodeFirmwarePlan,
     ObservedFirmware,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import (
     Before,

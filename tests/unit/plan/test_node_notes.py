@@ -10,10 +10,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 

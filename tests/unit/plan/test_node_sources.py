@@ -9,9 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeDifferences
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     DPU_MODE,
     FirmwareChange,
     FirmwareIntent,
@@ -24,8 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     ObservedFirmware,
     ObservedFirmwareSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import FIRMWARE
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import choose_action
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware

@@ -9,27 +9,27 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.coverage import compute_coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.vantage import choose_vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     ObservedTopologies,
     SeenSubnet,
     SeenTopology,
     SubnetManager,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import SeenForwarding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.forwarding import SeenForwarding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     PingPlan,
     PingSchedule,
     PingTask,
     PortName,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, collect_observed, list_rails
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import compute_coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import choose_vantage_points
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from tests.unit.fat_tree import guid, parts
 

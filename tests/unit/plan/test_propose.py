@@ -21,31 +21,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfCluster, OfNodes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     ObservedTopologies,
     SeenSubnet,
     SubnetManager,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
-    Hca,
-    Netdev,
-    NodeHcas,
-    ObservedHcas,
-    Port,
-    Sriov,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
+    DISRUPTION,
+    check_override,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
-    NetdevNeighbours,
-    NodeNeighbours,
-    ObservedNeighbours,
-    SwitchPort,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.proposal import (
     PLACEHOLDER,
     Blank,
     Entry,
@@ -57,12 +44,28 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal impo
     leaves,
     make_data,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts, UsedNetwork
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    Port,
+    Sriov,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import (
+    NetdevNeighbours,
+    NodeNeighbours,
+    ObservedNeighbours,
+    SwitchPort,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
-from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.proposal import render
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
 

@@ -12,13 +12,13 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import JobNeeds
-from ansible_collections.linerate.rdma.plugins.module_utils._model.pulls import ChartSeen, ImageSeen, Pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.pulls import ChartSeen, ImageSeen, Pulls
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import JobNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import collect_charts, collect_pulls
-from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import pulls as render
 
 SRIOV: dict[str, typing.Any] = {
     "name": "compute",

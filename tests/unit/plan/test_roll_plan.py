@@ -11,15 +11,18 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    ClusterIntent,
+    DrainOptions,
+    DrainPool,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     Budget,
     ClusterPod,
     LabelSelector,
     MachinePool,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     Mark,
     Needs,
     NodeDifference,
@@ -27,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
     NodeStep,
     RollPlan,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
     RollCluster,
     choose_action,

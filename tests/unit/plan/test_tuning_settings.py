@@ -12,10 +12,10 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.filter.host import tuning_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import Settings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import chosen, fits
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import chosen, fits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
     collect_kernel_settings,

@@ -21,22 +21,22 @@ import jsonschema
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.plain_network import PREDICATES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import RULES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.plain_network import PREDICATES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import profile_keys
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import (
     PROFILES,
     attachment_kind,
     definitions,
     find_traits,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured
-from ansible_collections.linerate.rdma.plugins.module_utils._render.network import RENDERERS, render
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import RENDERERS, render
 
 HERE = pathlib.Path(__file__).parent
 SCHEMAS = yaml.safe_load((HERE / "schemas.yml").read_text(encoding="utf-8"))

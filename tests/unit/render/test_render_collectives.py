@@ -13,12 +13,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectiveRun, Collectives
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operand import OperandError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.operand import OperandError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    CollectiveRun,
+    Collectives,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.agent import parse_requests
-from ansible_collections.linerate.rdma.plugins.module_utils._render import collectives, job_start
-from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import (
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job_start
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import collectives
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import (
     AGENT_FOLDER,
     LOG_FOLDER,
     answer_request,
@@ -33,9 +38,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives 
     start_daemon,
     take_requests,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured, render_policy
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured, render_policy
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=8)

@@ -14,11 +14,11 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._render import job_start
-from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job import job_start
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job.job import render
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS, job, objects
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"

@@ -12,18 +12,19 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
     DrainPool,
     Fabric,
     Ipam,
     Route,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import render_ipam as ipam_of
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError, object_name
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import network, sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network.ipam import render_ipam as ipam_of
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 CLUSTER = ClusterIntent(operator_namespace="sriov-network-operator")

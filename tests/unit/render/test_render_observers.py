@@ -12,14 +12,14 @@ import hypothesis.strategies as some
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import by_digest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import (
     observer_set,
     owned_namespace,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
-from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
 
 IMAGE = "registry.example/rdma-tools@sha256:" + "ab" * 32

@@ -15,9 +15,9 @@ import jsonschema
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import Settings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import Settings
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import data, render_tuned
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.tuned import data, render_tuned
 
 from ..plan.test_tuning_settings import intent_of
 

@@ -14,26 +14,30 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning import check as tuning
-from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.clock import NodeClock, ObservedClock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareSetting,
     HcaFirmware,
     NodeFirmware,
     ObservedFirmware,
     ReportedSetting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     NodePlatform,
     ObservedPlatform,
     PciEvidence,
     SriovCapability,
     VfMemory,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
     FINISHED,
     RUN,

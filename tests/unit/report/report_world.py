@@ -17,8 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth imp
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
     Link,
@@ -34,19 +34,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
-    Hca,
-    NodeHcas,
-    ObservedHcas,
-    PcieLink,
-    PciFunction,
-    Port,
-    Sriov,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+    RdmaPod,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     ObservedPings,
     ObservedServers,
     Ping,
@@ -55,8 +48,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
     PingTask,
     PortName,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.inputs import ReportFacts
 
 RUN = "20260102T030405Z-aaaaaa"
 STARTED, FINISHED = "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:25+00:00"

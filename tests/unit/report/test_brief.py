@@ -13,13 +13,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._publish import report_of
-from ansible_collections.linerate.rdma.plugins.module_utils._report.brief import MOST_TEXT, render_markdown
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._app.publish import report_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    STAGES,
+    Finding,
+    Waiver,
+    judge,
+    ok,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.brief import MOST_TEXT, render_markdown
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
 RUN, NOW = "20260102T030405Z-aaaaaa", "2026-01-02T03:10:00+00:00"
 ABOUT = {

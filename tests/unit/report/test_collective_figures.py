@@ -11,13 +11,13 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
-from ansible_collections.linerate.rdma.plugins.module_utils._report.collective_figures import render_picture
-from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import render_signature
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.collective_figures import render_picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import render_signature
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC, NcclApi
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
     FINISHED,

@@ -8,19 +8,19 @@ import copy
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.difference import (
     MOST_OF_NODE,
     RunDifference,
     Snapshot,
     find_differences,
     show,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import (
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.difference_page import (
     difference_html,
     difference_json,
 )

@@ -12,26 +12,30 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    DisruptionPlan,
+    NodePlan,
+    PoolPlan,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import (
     Undrawable,
     collect_charts,
     collect_versions,
     list_matrices,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts, no_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import (
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.inputs import ReportFacts, no_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.matrix import (
     Cell,
     Matrix,
     fold,
     group_by_number,
     list_rows_of_nodes,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page

@@ -10,15 +10,15 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, list_kept
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import keep, list_kept
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
 MOMENT = "2026-01-02T03:04:05+00:00"

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
     Link,
@@ -27,24 +28,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     Topology,
     UnreadPort,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.link_errors import (
     EarlierErrors,
     ErrorReading,
     collect_readings,
     compute_growth,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import find_folder, keep
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.link_errors import (
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.link_errors import (
     ErrorHistory,
     LinkErrors,
     collect_history,
     render_figure,
     render_picture,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.history import find_folder, keep
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records, seen

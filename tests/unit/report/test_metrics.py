@@ -10,9 +10,9 @@ import hypothesis.strategies as some
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_node_exporter
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import RUN, Made, World, records
 
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)

@@ -9,8 +9,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._report import node_page
-from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import Sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import Sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats import node_page
 
 
 def test_names_are_taken_out_as_a_whole_and_without_an_expression_for_each(monkeypatch: pytest.MonkeyPatch) -> None:

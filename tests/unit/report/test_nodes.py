@@ -16,8 +16,7 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     NodeHcas,
     ObservedHcas,
@@ -25,13 +24,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     PciFunction,
     Port,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
-from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable
-from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, render_section
-from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged, Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import Undrawable
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.nodes import Nodes, nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.sheet import (
     MOST_GPUS,
     Block,
     Sheet,
@@ -40,8 +41,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import
     Statement,
     make_sheet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import render_picture
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.tree import render_picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.data import render_json
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.node_page import MOST_SHEETS, render_section
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
 from ansible_collections.linerate.rdma.tests.unit.report.node_world import Servers, bridges, gpu, run, servers

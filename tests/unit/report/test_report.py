@@ -19,10 +19,15 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    DisruptionPlan,
+    NodePlan,
+    PoolPlan,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import address_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     STAGES,
     Finding,
     Judged,
@@ -30,26 +35,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
     judge,
     ok,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
-from ansible_collections.linerate.rdma.plugins.module_utils._report import listing
-from ansible_collections.linerate.rdma.plugins.module_utils._report.approval import plan_text
-from ansible_collections.linerate.rdma.plugins.module_utils._report.brief import render_markdown
-from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
-from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
-from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
-from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content import listing
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import (
     Report,
     build,
     list_times,
     make_stats,
     verdict_line,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.approval import plan_text
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.brief import render_markdown
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.data import render_json
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.style import STYLE
+from ansible_collections.linerate.rdma.plugins.module_utils._report.markup.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records

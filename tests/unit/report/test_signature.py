@@ -11,17 +11,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import sign
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart, intent_checksum
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import sign
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart, intent_checksum
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import (
     MOST_WAIVERS,
     SignedEvidence,
     figures,
     render_signature,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 from . import test_history
 from .report_world import World, fabrics, records

@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import render_figure
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import FabricChart, collect_charts
-from ansible_collections.linerate.rdma.plugins.module_utils._report.mentions import Mentions
-from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged, Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.drawing import render_figure
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import FabricChart, collect_charts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.mentions import Mentions
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.topology import (
     MOST_SWITCHES,
     Drawing,
     Edge,

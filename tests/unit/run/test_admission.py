@@ -11,14 +11,14 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import render_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted, take_back
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import admitted, take_back
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 

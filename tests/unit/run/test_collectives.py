@@ -18,24 +18,36 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import KeptLog
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclCommunicator
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import Refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     MOST_HCAS,
     CollectivesFacts,
     RanTest,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kept_log import KeptLog
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import Refusal
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
-from ansible_collections.linerate.rdma.plugins.module_utils._run import collectives
-from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import (
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import (
+    AGENT_LIMIT,
+    host_name,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import collectives
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
     LOGS,
     LOOK,
     SHORT,
@@ -43,7 +55,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives imp
     lines_of,
     unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import (
     CLUSTER,
     COLLECTIVES,

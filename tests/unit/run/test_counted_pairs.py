@@ -11,21 +11,24 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.port_counters import PROBES, list_ports
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import find_vantage_port
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.port_counters import Counted
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenCapabilities, SlowPort
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenCapabilities, SlowPort
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
-from ansible_collections.linerate.rdma.plugins.module_utils._run import measure_pairs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._run.port_counters import NO_COUNTERS, Counters
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.port_counters import PROBES, list_ports
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import measure_pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.port_counters import NO_COUNTERS, Counters
 from tests.unit.fat_tree import guid
 from tests.unit.run.test_pairs import Clock, Shell
 from tests.unit.run.test_pairs_by_links import HOSTS, LINE, NAMES, SPINES, World

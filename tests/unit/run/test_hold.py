@@ -9,16 +9,16 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.hold_vfs import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 INTENT = parse_intent([FABRIC])

@@ -13,22 +13,25 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts, RanTest
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import UNKNOWN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kept_log import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import (
     MOST_PROBLEMS,
     KeptLog,
     KeptProcess,
     KeptRank,
     keep_log,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclProblem, NcclRoute
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import MOST_BYTES, json_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, NcclProblem, NcclRoute
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    CollectivesFacts,
+    RanTest,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import UNKNOWN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, count_values
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import MOST_BYTES, json_of
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 

@@ -12,16 +12,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, LayerStep
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    LayerStep,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.layers import FIRST_PORT
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _read_observers as observers_of
 
 from .test_pairs import FABRIC, TABLE, Api, Clock, Shell

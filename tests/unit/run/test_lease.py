@@ -17,7 +17,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import (
     BETWEEN,
     NAME,
     NAMESPACE,
@@ -33,11 +33,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import 
     describe,
     take_lease,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import lease as parse
-from ansible_collections.linerate.rdma.plugins.module_utils._render import lease as render
-from ansible_collections.linerate.rdma.plugins.module_utils._run.lease import Keeper
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import lease as render
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.lease import Keeper
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 
 NOON = datetime.datetime(2026, 1, 2, 12, 0, 0, tzinfo=datetime.timezone.utc)
@@ -465,7 +465,7 @@ def test_the_thread_renews_until_it_is_over_or_lost(api: FakeApi, clock: Clock) 
 
 
 def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._run.lease.RENEWAL", 0.001)
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.lease.RENEWAL", 0.001)
     mine = keeper(api, clock)
     take(mine, clock)
     renewed, put = threading.Event(), api.write

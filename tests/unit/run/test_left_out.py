@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.left_out import PARTNERS
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
+    compute_most_seconds_of_a_pair,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.left_out import PARTNERS
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import compute_most_seconds_of_a_pair
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 NODES = tuple(f"n{number:02}" for number in range(16))

@@ -14,12 +14,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import look as node_side
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look as node_side
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import ObserverReply, parse_replies
-from ansible_collections.linerate.rdma.plugins.module_utils._run import closer_time
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import ObserveRequest, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import closer_time
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas

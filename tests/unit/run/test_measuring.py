@@ -10,15 +10,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE, POLICY, REFUSALS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import attachment_name
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import (
+    NAMESPACE,
+    POLICY,
+    REFUSALS,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import render_namespace
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import (
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import render_namespace
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     ForeignNamespace,
     Place,
     Seats,

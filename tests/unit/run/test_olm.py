@@ -10,11 +10,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorStatus, OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import AGAIN, Installer
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorStatus, OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import AGAIN, Installer
 
 from ..fake_api import Resource
 from ..olm_world import (

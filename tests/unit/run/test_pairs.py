@@ -13,16 +13,20 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod as render_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import GONE_SECONDS, Plan, workers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pod_removal import remove_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod as render_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
+    GONE_SECONDS,
+    Plan,
+    workers,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
 
 FABRIC: dict[str, typing.Any] = {
     "name": "storage",

@@ -12,24 +12,24 @@ import zlib
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.flows import (
+    compute_flow_label,
+    compute_udp_port,
+    not_of_label,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
     Facts,
     check,
     find_paths_between,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.flows import (
-    compute_flow_label,
-    compute_udp_port,
-    not_of_label,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import cover
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import ROCE
 from tests.unit.run.test_pairs import Api, Clock

@@ -11,19 +11,22 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
     DisruptionPlan,
     LabelSelector,
     NodePool,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import Policy
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import RenderedObjects, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import Policy
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
+    RenderedObjects,
+    read_plan,
+)
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"

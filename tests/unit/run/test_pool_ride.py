@@ -16,24 +16,24 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import (
-    KernelArguments,
-    ObservedKernelArguments,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     NodeDifference,
     NodeDifferences,
     NodeRoll,
     proven,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import (
+    KernelArguments,
+    ObservedKernelArguments,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.machine_config import PAUSED_ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines, turn
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import node_roll
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (

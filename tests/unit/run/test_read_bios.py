@@ -15,10 +15,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted, list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError, RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosSetting, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import (
     Bmc,
     BmcError,
@@ -29,7 +29,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.ses
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+    BiosQuery,
+    Registries,
+    read,
+    read_one,
+)
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault

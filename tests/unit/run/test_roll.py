@@ -11,16 +11,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStatus, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import read_kubelet_status
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import NodeFailed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, PoolRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import KubeletStatus, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import read_kubelet_status
+from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drain import NodeFailed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import (
+    RENDER,
+    PoolRoller,
+)
 
 CONFIGS = render_host_configs(
     HostNeeds(

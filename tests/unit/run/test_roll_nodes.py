@@ -12,9 +12,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    ClusterIntent,
+    DrainOptions,
+    DrainPool,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,

@@ -11,24 +11,24 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import (
-    KernelArguments,
-    ObservedKernelArguments,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     NodeDifference,
     NodeDifferences,
     NodeRoll,
     proven,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LOOKS_ONLY
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import (
+    KernelArguments,
+    ObservedKernelArguments,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.bios_source import BiosSource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
     ATTRIBUTE,

@@ -16,14 +16,18 @@ import urllib.request
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange, BiosWrite
-from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.bios import find_wanted, list_states
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import BiosChange, BiosWrite
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Claims
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
+    BiosQuery,
+    Registries,
+    read_one,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import May, set_all, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     BASIC,
     PASSWORD,

@@ -10,16 +10,16 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import (
     NAMESPACE,
     TUNED,
     NodeSetting,
     TuningSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
-from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_tuning import TuningSetter
 
 from ..fake_api import FakeApi
 from ..plan.test_tuning_settings import intent_of

@@ -13,19 +13,19 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import Budget, ClusterPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import NIC_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
     ApiError,
     Choice,
     Cluster,
     Listing,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
     KINDS,
     ROLLED_SECONDS,
     STEADY_SECONDS,
@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_networ
     take,
     wait,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import REQUIRED, Change, Parts, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"

@@ -10,16 +10,16 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import wait_for_network
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
     IN_NAMESPACE,
     KINDS,
     SELECTORS,
     only_of,
     wait,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 
 from ..fake_api import FakeApi
 from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, changed, resources

@@ -10,13 +10,14 @@ import weakref
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicState
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import (
-    nic_state,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicState
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nic_configuration_operator import nic_state
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators import wait_for_nics as module
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_nics import (
+    GRACE_SECONDS,
+    wait_for_nics,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_nics as module
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import GRACE_SECONDS, wait_for_nics
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 
 TEMPLATE = {"numVfs": 8, "linkType": "Infiniband"}

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import (
     Climb,
     CollectiveGroup,
     Test,
@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collective
     plan_steps,
     without_overlap,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, RailTrial
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
 from ansible_collections.linerate.rdma.tests.unit.schedule.test_halving import Fleet, fleet
 
 

@@ -12,12 +12,24 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
-from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, compute_coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, apart, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.coverage import (
+    Coverage,
+    compute_coverage,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import (
+    Cover,
+    apart,
+    cover,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import End, PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import percent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.forwarding import UNTOLD, ForwardingTable
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
 

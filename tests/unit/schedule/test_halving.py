@@ -13,7 +13,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import (
     Halving,
     Named,
     RailTrial,

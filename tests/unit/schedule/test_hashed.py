@@ -13,10 +13,14 @@ import zlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Turn, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.localization import Evidence, Reading, weigh
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import Turn, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
+    Evidence,
+    Reading,
+    weigh,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import made
 

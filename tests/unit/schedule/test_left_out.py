@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.left_out import LostPairs
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.left_out import LostPairs
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult
 
 USUAL = 15.0
 

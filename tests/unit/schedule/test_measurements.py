@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
     STAGE_SECONDS,
     Task,
     list_orders,
@@ -21,6 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measuremen
     round_plan,
     steps,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Bandwidth, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 NODES = st.integers(0, 9).map(lambda number: [f"n{name}" for name in range(number)])
 

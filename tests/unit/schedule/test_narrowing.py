@@ -10,10 +10,14 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.localization import Evidence, Reading, weigh
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
+    Evidence,
+    Reading,
+    weigh,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, rail_tree, tree
 
 SIZE = 8

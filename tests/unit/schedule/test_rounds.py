@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import choose_vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan, schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.vantage import choose_vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    LostManager,
+    SeenSubnet,
+    SubnetManager,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import PingPlan, PortName
 
 
 @given(st.integers(min_value=0, max_value=33))

@@ -9,9 +9,11 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
+    compute_seconds_of_wider,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.wider import wider
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import compute_seconds_of_wider
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
 
 (FABRIC,) = parse_intent(
     [

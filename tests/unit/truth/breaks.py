@@ -19,12 +19,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Source,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import UsedNetwork
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclRoute
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    FabricNode,
+    Link,
+    SubnetManager,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclRoute
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import UsedNetwork
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import PciEvidence
 
 from .fleet import Fleet
 

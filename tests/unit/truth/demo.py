@@ -20,11 +20,15 @@ import unittest.mock
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Source
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Link, SlowPort, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence, VfMemory
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import facts as fact_files
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Link, SlowPort, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
+    NodePlatform,
+    PciEvidence,
+    VfMemory,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._store import facts as fact_files
+from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
 from ansible_collections.linerate.rdma.tests.unit.truth.breaks import kind_of
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import RATE, Fleet, Shape, healthy
 from ansible_collections.linerate.rdma.tests.unit.truth.folder import ROOT, STARTED, write

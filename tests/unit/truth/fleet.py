@@ -13,39 +13,14 @@ import functools
 import typing
 import uuid
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
-    AddressFacts,
-    SharedPool,
-    UsedNetwork,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
-    BandwidthFacts,
-    PairResult,
-    RdmaPod,
-    SweepRow,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
-    BiosAttribute,
-    BiosSetting,
-    BiosValue,
-    NodeBios,
-    ObservedBios,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
-    DisruptionPlan,
-    LabelSelector,
-    MachinePool,
-    NodePlan,
-    PoolPlan,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
     Link,
@@ -62,11 +37,62 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import (
-    FeatureDiscovery,
-    WorkerConfig,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import attachment_kind, definitions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import (
+    AddressFacts,
+    SharedPool,
+    UsedNetwork,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject, Leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    DisruptionPlan,
+    LabelSelector,
+    MachinePool,
+    NodePlan,
+    PoolPlan,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
+    ROLE_LABEL,
+    ClusterPolicies,
+    HostConfig,
+    KubeletStatus,
+    MemlockProof,
+    ObservedText,
+    Roll,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.images import (
+    ImageFacts,
+    MirrorRule,
+    RegistrySources,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode, Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+    RdmaPod,
+    SweepRow,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
+    ObservedPings,
+    ObservedServers,
+    Ping,
+    PingPlan,
+    PingServer,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.bios import (
+    BiosAttribute,
+    BiosSetting,
+    BiosValue,
+    NodeBios,
+    ObservedBios,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.clock import NodeClock, ObservedClock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareSetting,
     HcaFirmware,
     NicDevice,
@@ -75,7 +101,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     ObservedFirmware,
     ReportedSetting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
     Netdev,
     NodeHcas,
@@ -86,28 +112,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Sriov,
     VfAdministration,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
-    ROLE_LABEL,
-    ClusterPolicies,
-    HostConfig,
-    KubeletStatus,
-    MemlockProof,
-    ObservedText,
-    Roll,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts, MirrorRule, RegistrySources
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity import Identity
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import (
     NodeSetting,
     ObservedSettings,
     TuningSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStatus
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     Acs,
     GpuDriver,
     NodePlatform,
@@ -116,16 +127,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.platform impo
     SriovCapability,
     VfMemory,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_kind, definitions
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
-    ObservedPings,
-    ObservedServers,
-    Ping,
-    PingPlan,
-    PingServer,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    RowReading,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import (
+    FeatureDiscovery,
+    WorkerConfig,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OlmFacts, OperatorStatus
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     NodeState,
     OperatorFacts,
     OperatorInstallation,
@@ -136,13 +149,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
     VfGroup,
     WantedInterface,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 RATE = 400.0

@@ -13,7 +13,9 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
     RawIntent,
     StageContext,
@@ -30,14 +32,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Planned,
     Source,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import write_record
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import Fleet, Shape, cluster_of, fabrics_of, healthy
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

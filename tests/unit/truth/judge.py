@@ -9,7 +9,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import WARN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding, judge
 
 from .breaks import Break, Case
 from .fleet import Fleet

@@ -12,36 +12,39 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check import teardo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfRun, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ArchiveFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
-    BandwidthFacts,
-    Earlier,
-    EarlierPair,
-    PairResult,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.mirror import MirrorAnswer, MirrorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import (
+    ControllerFacts,
+    HelmFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
-from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ObservedText, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import (
     NodeDifference,
     NodeOutcome,
     NodeStep,
     RollPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import ObservedSettings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
+    BandwidthFacts,
+    Earlier,
+    EarlierPair,
+    PairResult,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import ObservedSettings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import ArchiveFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import CollectivesBench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring_plan import Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import CollectivesBench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, NcclApi, functions_of
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Clock
 

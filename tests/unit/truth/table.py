@@ -10,7 +10,7 @@ import functools
 import re
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS as TUNING
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS as TUNING
 
 from .breaks import Case
 

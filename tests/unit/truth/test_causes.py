@@ -10,8 +10,7 @@ import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Source
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, Wider
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     Link,
     LostManager,
@@ -24,10 +23,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SlowPort,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import Ping
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import PairResult, Wider
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import Ping
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, Finding, judge
 
 from .breaks import kind_of
 from .fleet import LABEL, MIXED, healthy, identity

@@ -9,9 +9,12 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, ObservedTopologies
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclProblem
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    LostManager,
+    ObservedTopologies,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclProblem
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import NodePlatform
 
 from .breaks import kind_of
 from .fleet import MIXED, PAIR, ROCE, Shape, healthy

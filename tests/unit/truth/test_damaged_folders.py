@@ -14,17 +14,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import records_dir
+from ansible_collections.linerate.rdma.plugins.module_utils._app.publish import report_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._check.rejudge import judge_again
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
-from ansible_collections.linerate.rdma.plugins.module_utils._publish import report_of
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import GREEN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import OPEN
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import GREEN
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records
 from ansible_collections.linerate.rdma.tests.unit.truth.breaks import Break, cases
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import Fleet, healthy
 from ansible_collections.linerate.rdma.tests.unit.truth.folder import SMALL, write

@@ -10,7 +10,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import rejudge_run, start_of
 
 from .folder import SCENARIO
 

@@ -20,9 +20,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfNodes, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.once import find_second, list_keys
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.once import find_second, list_keys
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS
 
 from .breaks import Break, cases, hint_of, kind_of
 from .fleet import FEW, PAIR, ROCE, Fleet, Shape, healthy

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, judge
 
 from . import page
 from .breaks import Case, cases

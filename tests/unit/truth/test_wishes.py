@@ -10,8 +10,8 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import WARN, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 from .breaks import kind_of

@@ -9,9 +9,9 @@ import collections
 import ipaddress
 import typing
 
-from ..._model.bandwidth import RdmaPod
-from ..._model.intent import Fabric
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import RdmaPod
 
 
 def why_outside(fabric: Fabric, address: str) -> str:

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from ..._model.bandwidth import LEFT_OUT
-from ..._model.intent import Fabric
-from ..._model.measuring import NAMESPACE, REFUSALS
-from ..fleet.cause import Cause, link_of
-from ..fleet.completions import COMPLETIONS
-from ..fleet.providers import PROVIDERS
+from ..._analysis.fleet.cause import Cause, link_of
+from ..._analysis.fleet.completions import COMPLETIONS
+from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.intent.intent import Fabric
+from ..._model.kubernetes.measuring import NAMESPACE, REFUSALS
+from ..._model.measurement.bandwidth import LEFT_OUT
 
 #: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: dict[str, Cause] = {

@@ -17,28 +17,33 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts, Earlier, End, PairLayers, PairResult, RdmaPod, RoundPlan
-from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.neighbours import ObservedNeighbours
-from ..._model.profiles import carries_rdma, is_infiniband, list_rails
-from ..._model.text import percent
-from ..._schedule.coverage import compute_coverage
-from ..._schedule.layers import chosen, every
-from ..._schedule.localization import Evidence, weigh
-from ..._schedule.measurements import by_links, everybody
-from ..._schedule.paths import PathTable
-from ..addresses.arithmetic import outside_of
-from ..controllers.image_pull import explain, of_pods
-from ..fleet.hca_locations import collect_places, collect_possible_rates, find_topology_with_source, number_by_leaf
-from ..fleet.hcas_of_fabric import Membership, resolve
-from ..fleet.line_rates import LineRates, find_line_rates
-from ..fleet.routes import find_paths, report_coverage
+from ..._analysis.addresses.arithmetic import outside_of
+from ..._analysis.bandwidth.floors import Best, PairLimits, in_pods, read
+from ..._analysis.controllers.image_pull import explain, of_pods
+from ..._analysis.fleet.hca_locations import (
+    collect_places,
+    collect_possible_rates,
+    find_topology_with_source,
+    number_by_leaf,
+)
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.line_rates import LineRates, find_line_rates
+from ..._analysis.fleet.routes import find_paths, report_coverage
+from ..._analysis.schedule.coverage import compute_coverage
+from ..._analysis.schedule.layers import chosen, every
+from ..._analysis.schedule.localization import Evidence, weigh
+from ..._analysis.schedule.measurements import by_links, everybody
+from ..._analysis.schedule.paths import PathTable
+from ..._model.base.text import percent
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, End, PairLayers, PairResult, RdmaPod, RoundPlan
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.neighbours import ObservedNeighbours
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .causes import CAUSES, explain_cause
 from .ethernet import describe_pinned, report_unheard
-from .floors import Best, PairLimits, in_pods, read
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links

@@ -9,16 +9,16 @@ import collections
 import statistics
 import typing
 
-from ..._model.bandwidth import PairResult
-from ..._model.findings import FAIL, WARN, Finding
-from ..._model.intent import Fabric
-from ..._schedule.flows import compute_flow_label, compute_udp_port, not_of_label
-from ..._schedule.link_coverage_rounds import Test
-from ..._schedule.localization import GOOD, Evidence
-from ..._schedule.paths import PathTable
-from ..fleet.ethernet_ways import HOW, Neighbours, find_unheard_ports
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.routes import listed
+from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_unheard_ports
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.routes import listed
+from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
+from ..._analysis.schedule.link_coverage_rounds import Test
+from ..._analysis.schedule.localization import GOOD, Evidence
+from ..._analysis.schedule.paths import PathTable
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import PairResult
+from ..._model.run.findings import FAIL, WARN, Finding
 
 #: commands by which switches show what their ports count
 COUNTERS = (

@@ -13,13 +13,13 @@ import dataclasses
 import math
 import typing
 
-from ..._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import Hca, ObservedHcas, PcieLink
-from ..._schedule.wider import wider
-from ..fleet.vendors import link_command, priorities_command
-from .bounds import BandwidthBound, far, limited
-from .floors import PairLimits, gbps
+from ..._analysis.bandwidth.bounds import BandwidthBound, far, limited
+from ..._analysis.bandwidth.floors import PairLimits, gbps
+from ..._analysis.fleet.vendors import link_command, priorities_command
+from ..._analysis.schedule.wider import wider
+from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
+from ..._model.node.hca import Hca, ObservedHcas, PcieLink
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 _CHECK = "bandwidth.layer"
 #: of the figure of the step before it. Two measurements of one link differ by a few per cent

@@ -8,10 +8,10 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.bandwidth import LEFT_OUT, End, PairResult
-from ..._model.findings import FAIL, Finding
-from ..._model.intent import Fabric
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult
+from ..._model.run.findings import FAIL, Finding
 from .causes import explain_cause
 from .pairs import on_rail
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric
-from ..._model.profiles import find_traits, is_infiniband
-from ..fleet.line_rates import HcaRates, LineRates, Pcie
+from ..._analysis.fleet.line_rates import HcaRates, LineRates, Pcie
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.hca import ObservedHcas
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of each can be"
 #: the kernel tells rates of SDR to QDR with their encoding, 8b/10b

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband
-from .bounds import find_bounds
+from ..._analysis.bandwidth.bounds import find_bounds
+from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.measurement.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .causes import explain_cause
-from .floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
 
 #: checks of a figure
 OF_FIGURE = frozenset(("bandwidth.floor", "bandwidth.fleet"))

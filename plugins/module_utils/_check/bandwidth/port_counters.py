@@ -9,16 +9,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bandwidth import CountedPair
-from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband
-from ..._schedule.link_coverage_rounds import Test
-from ..._schedule.paths import PathTable
-from ..._schedule.port_counters import Port, list_uplinks
-from ..fleet.routes import listed
-from .floors import gbps
+from ..._analysis.bandwidth.floors import gbps
+from ..._analysis.fleet.routes import listed
+from ..._analysis.schedule.link_coverage_rounds import Test
+from ..._analysis.schedule.paths import PathTable
+from ..._analysis.schedule.port_counters import Port, list_uplinks
+from ..._model.infiniband.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.measurement.bandwidth import CountedPair
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: of management datagrams, not of what was measured; and of multicast that came back, which is harmless
 _OTHERS = ("QP1Dropped", "VL15Dropped", "PortRcvSwitchRelayErrors")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import End, PairResult
-from ..._model.fabric import Place
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Fabric
-from ..._schedule.link_coverage_rounds import Test
-from ..._schedule.localization import SLOW, Evidence, Reading
-from ..._schedule.paths import PathTable
-from ..fleet.line_rates import LineRates
-from ..fleet.routes import listed
+from ..._analysis.fleet.line_rates import LineRates
+from ..._analysis.fleet.routes import listed
+from ..._analysis.schedule.link_coverage_rounds import Test
+from ..._analysis.schedule.localization import SLOW, Evidence, Reading
+from ..._analysis.schedule.paths import PathTable
+from ..._model.infiniband.fabric import Place
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import End, PairResult
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from . import ethernet
 from .port_counters import Counted, CounterEvidence
 from .suspects import report_unmeasured

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bandwidth import End, PairResult, RdmaPod
-from ..._model.fabric import Place
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband
-from ..fleet.suspects import Element, find_suspects, make_trial
+from ..._analysis.fleet.suspects import Element, find_suspects, make_trial
+from ..._model.infiniband.fabric import Place
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 
 def check_suspects(

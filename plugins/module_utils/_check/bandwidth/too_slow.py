@@ -9,10 +9,10 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import PairResult, Wider
-from ..._model.findings import FAIL
-from ..._schedule.wider import ENOUGH, Amount, wider
-from .floors import Best, PairLimits
+from ..._analysis.bandwidth.floors import Best, PairLimits
+from ..._analysis.schedule.wider import ENOUGH, Amount, wider
+from ..._model.measurement.bandwidth import PairResult, Wider
+from ..._model.run.findings import FAIL
 from .pairs import OF_FIGURE, check_pair
 
 

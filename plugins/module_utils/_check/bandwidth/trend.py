@@ -7,8 +7,8 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._model.bandwidth import Earlier, PairKey, PairResult
-from ..._model.findings import WARN, Finding, ok
+from ..._model.measurement.bandwidth import Earlier, PairKey, PairResult
+from ..._model.run.findings import WARN, Finding, ok
 
 #: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors
 #: would always come first; more than the one per cent that clocks explain

@@ -13,12 +13,12 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.findings import UNKNOWN, WARN, Finding
-from ..._model.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.text import folded, parse_number
-from ..._model.tuning import NodeTuning, Roce
-from ..._model.tuning_rows.row import fits
-from ..._model.tuning_rows.table import BY_NAME
+from ..._model.base.text import folded, parse_number
+from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
+from ..._model.node.tuning import NodeTuning, Roce
+from ..._model.node.tuning_rows.row import fits
+from ..._model.node.tuning_rows.table import BY_NAME
+from ..._model.run.findings import UNKNOWN, WARN, Finding
 from ..job.channels import name_hcas
 from ..job.ranks import spell_numbers
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts
-from ..._model.collectives import CollectivePod, Collectives, CollectivesFacts, RanTest, TestKey
-from ..._model.fabric import ObservedSubnets, ObservedTopologies
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.text import folded
-from ..._model.tuning import ObservedTuning
-from ..._schedule.collectives import UnknownLeaf, group_by_leaves
-from ..fleet.hca_locations import collect_places, number_by_leaf
-from ..fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.measurement.bandwidth import BandwidthFacts
+from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts, RanTest, TestKey
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.tuning import ObservedTuning
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware

@@ -13,12 +13,12 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.nccl import NcclLog, NcclProcess
-from ..._model.text import folded
-from ..._schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
-from ..._schedule.halving import Named, RailTrial
+from ..._analysis.schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
+from ..._analysis.schedule.halving import Named, RailTrial
+from ..._model.base.text import folded
+from ..._model.job.nccl import NcclLog, NcclProcess
+from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.channels import name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings

@@ -7,9 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
-from ..._schedule.collectives import SMALL, Repeat, Test
-from ..._schedule.halving import RailTrial
+from ..._analysis.schedule.collectives import SMALL, Repeat, Test
+from ..._analysis.schedule.halving import RailTrial
+from ..._model.measurement.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
 from .causes import UsedHca
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
 from .proof import RequiredProof

@@ -9,10 +9,10 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.collectives import ExpectedBusbw
-from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, ok
-from ..._model.nccl import NcclChoice, NcclLog
-from ..._model.nccl_tests import NcclTestRow, NcclTests
+from ..._model.job.nccl import NcclChoice, NcclLog
+from ..._model.job.nccl_tests import NcclTestRow, NcclTests
+from ..._model.measurement.collectives import ExpectedBusbw
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings, find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs

@@ -13,9 +13,9 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.collectives import SMALL_BYTES
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.nccl_tests import NcclTestRow
+from ..._model.job.nccl_tests import NcclTestRow
+from ..._model.measurement.collectives import SMALL_BYTES
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: times the median of the pairs, from which on one is named: clocks and interrupts explain less
 _MOST = 1.5

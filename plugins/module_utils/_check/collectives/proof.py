@@ -14,9 +14,9 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
-from ..._model.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.nccl_tests import NcclTestRow, NcclTests
+from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
+from ..._model.job.nccl_tests import NcclTestRow, NcclTests
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..job.channels import judge_log, name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
 from ..job.ranks import describe_route, spell_numbers

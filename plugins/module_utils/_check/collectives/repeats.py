@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.collectives import Variables
-from ..._model.findings import UNKNOWN, WARN, Finding, ok
-from ..._model.nccl import NcclChoice, NcclLog, NcclProcess
-from ..._schedule.collectives import CollectiveGroup, Repeat
+from ..._analysis.schedule.collectives import CollectiveGroup, Repeat
+from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess
+from ..._model.measurement.collectives import Variables
+from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
 from .causes import CHOICES, LIMITS, SIZES, Surroundings, has_few_queue_pairs, has_wrong_traffic_class
 from .floor import spell_gbs
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.collectives import Collectives
-from ..._model.intent import Fabric
-from ..._model.profiles import carries_rdma
-from ..._model.rules import run_rule, run_rules
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import carries_rdma
+from ..._model.measurement.collectives import Collectives
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
 _LEAST_SHARE = 0.5

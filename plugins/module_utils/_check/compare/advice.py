@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.comparison import RDMA, Kind, Measure
+from ..._model.intent.comparison import RDMA, Kind, Measure
 from .scaling import CLOSE, ScalingRow, figure_of
 
 #: with a NIC of the pod's own, by TCP

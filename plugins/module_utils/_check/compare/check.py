@@ -13,12 +13,12 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.bandwidth import BandwidthFacts
-from ..._model.comparison import FabricBandwidth, Figure, Kind, Measure
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import find_kind
-from ..._model.rules import run_rule, run_rules
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.comparison import FabricBandwidth, Figure, Kind, Measure
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_kind
+from ..._model.measurement.bandwidth import BandwidthFacts
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .advice import Advice, advise
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 

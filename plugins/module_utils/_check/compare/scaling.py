@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.comparison import Kind, Measure
+from ..._model.intent.comparison import Kind, Measure
 
 #: networks whose figures differ by less than this are as good as each other
 CLOSE = 0.95

@@ -13,13 +13,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.clock import ObservedClock
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import NodeHcas, ObservedHcas
-from ..._model.intent import Intent
-from ..._model.load import Hints
-from ..._model.profiles import find_traits, is_infiniband
-from ..fleet import unreachable_nodes
+from ..._analysis.fleet import unreachable_nodes
+from ..._model.base.load import Hints
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.clock import ObservedClock
+from ..._model.node.hca import NodeHcas, ObservedHcas
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import clock, numa
 from .ethernet import check_ethernet, check_listed
 from .fleet import check_descriptions, check_fleet, check_guids, check_hardware_addresses

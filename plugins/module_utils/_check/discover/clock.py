@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.clock import NodeClock, ObservedClock
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.node.clock import NodeClock, ObservedClock
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK = "discover.clock"
 #: seconds; apart by so much or more for sure. Tokens and certificates that were just made are refused; Kerberos, for

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..._model.findings import FAIL, PASS, WARN, Finding, ok
-from ..._model.hca import Hca, NodeHcas
-from ..._model.intent import Fabric
-from ..._model.load import Hints
-from ..._model.profiles import find_traits, moves, owns_rdma
-from ..._model.text import folded
-from ..fleet import bonds
-from ..fleet.hcas_of_fabric import find_candidates, selects
+from ..._analysis.fleet import bonds
+from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
+from ..._model.base.load import Hints
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import find_traits, moves, owns_rdma
+from ..._model.node.hca import Hca, NodeHcas
+from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
 from .functions import check_driver, check_sriov
 from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
 

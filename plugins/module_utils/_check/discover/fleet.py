@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.hca import NO_GUID, NodeHcas
-from ..._model.intent import Intent
-from ..._model.profiles import find_traits, is_infiniband
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.hca import NO_GUID, NodeHcas
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import Hca, NodeHcas
-from ..fleet import vendors, why_no_sriov
+from ..._analysis.fleet import vendors, why_no_sriov
+from ..._model.node.hca import Hca, NodeHcas
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 
 def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.hca import Hca, Netdev, NodeHcas
-from ..._model.intent import Fabric
-from ..._model.text import folded
-from ..fleet.hcas_of_fabric import find_candidates
+from ..._analysis.fleet.hcas_of_fabric import find_candidates
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.node.hca import Hca, Netdev, NodeHcas
 
 #: of a list that a node gives, in the words of a finding; and of its HCAs, of which nodes have 16 at most
 MOST, MOST_HCAS = 8, 16

@@ -7,12 +7,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, PASS, WARN, Finding, ok
-from ..._model.hca import Hca, NodeHcas
-from ..._model.intent import Intent
-from ..._model.profiles import find_traits, is_infiniband
-from ..fleet import vendors
-from ..fleet.hcas_of_fabric import selects
+from ..._analysis.fleet import vendors
+from ..._analysis.fleet.hcas_of_fabric import selects
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.hca import Hca, NodeHcas
+from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
 from .functions import check_driver, check_sriov
 from .hcas import describe_hcas, list_fitting, list_others
 from .ports import check_port, find_trouble

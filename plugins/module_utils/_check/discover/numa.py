@@ -11,9 +11,9 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.findings import WARN, Finding
-from ..._model.hca import Hca, NodeHcas
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.node.hca import Hca, NodeHcas
+from ..._model.run.findings import WARN, Finding
 
 _CHECK = "discover.numa"
 #: nodes that are named

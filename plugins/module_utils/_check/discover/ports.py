@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import Port
+from ..._model.node.hca import Port
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import LinkEnd
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..fleet.hca_locations import Ends, group_nodes_by_layout
-from ..fleet.hcas_of_fabric import Member, Membership
+from ..._analysis.fleet.hca_locations import Ends, group_nodes_by_layout
+from ..._analysis.fleet.hcas_of_fabric import Member, Membership
+from ..._model.infiniband.fabric import LinkEnd
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .names import MOST, Names, some
 
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..._model.fabric import ObservedSubnets, ObservedTopologies
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import find_traits, is_infiniband
-from ..._model.text import folded
-from ..fleet import unreachable_nodes
-from ..fleet.hca_locations import find_topology_or_first_view, number_by_leaf
-from ..fleet.hcas_of_fabric import Membership, find_candidates, resolve, selects
+from ..._analysis.fleet import unreachable_nodes
+from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates, resolve, selects
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.hca import ObservedHcas
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .completeness import check_whole
 from .error_counters import check_errors
 from .lids import check_lids

@@ -5,9 +5,9 @@ is missing, and nobody knows what."""
 
 from __future__ import annotations
 
-from ..._model.fabric import Topology
-from ..._model.findings import UNKNOWN, Finding
-from ..._model.intent import Fabric
+from ..._model.infiniband.fabric import Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import UNKNOWN, Finding
 from .names import Names, some
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import ErrorReport, PortErrors, SeenErrors, Topology
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..fleet.hca_locations import End
-from ..fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.hca_locations import End
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .links_in_scope import ALL_PORTS, LinksInScope
 from .names import Names, some
 

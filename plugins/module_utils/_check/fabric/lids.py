@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ..._model.findings import FAIL, Finding
-from ..._model.intent import Fabric
-from ..fleet.hca_locations import Topologies
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.lids import find_false_claims
+from ..._analysis.fleet.hca_locations import Topologies
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.lids import find_false_claims
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, Finding
 from .names import FabricFacts
 
 _CHECK = "fabric.lids"

@@ -7,11 +7,11 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.fabric import LANE_GBPS, SeenCapabilities, Topology
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..fleet.hca_locations import Ends, collect_possible_rates, end_of
-from ..fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.hca_locations import Ends, collect_possible_rates, end_of
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .links_in_scope import LinksInScope
 from .names import Names
 from .uplinks import _find_usual, list_switch_links

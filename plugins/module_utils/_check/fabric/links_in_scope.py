@@ -11,10 +11,10 @@ import functools
 import operator
 import typing
 
-from ..._model.cables import take_cables
-from ..._model.fabric import Link, Topology, UnreadPort
-from ..fleet.hca_locations import End, end_of
-from ..fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.hca_locations import End, end_of
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.infiniband.cables import take_cables
+from ..._model.infiniband.fabric import Link, Topology, UnreadPort
 
 #: number of the port in a query about all ports of a node
 ALL_PORTS = 255

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import SeenSubnet, SeenTopology, Topology
-from ..._model.hca import NodeHcas
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import SeenSubnet, SeenTopology, Topology
+from ..._model.node.hca import NodeHcas
 
 TOOLS = "sminfo, saquery, ibnetdiscover, iblinkinfo and ibqueryerrors of the package infiniband-diags"
 

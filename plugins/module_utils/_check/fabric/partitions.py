@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, Finding
-from ..._model.intent import Fabric
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.partitions import is_limited, shared
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.partitions import is_limited, shared
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, Finding
 
 _CHECK, _EXPECTED = "fabric.partitions", "a partition in which all HCAs of the fabric meet"
 _MOST = 8

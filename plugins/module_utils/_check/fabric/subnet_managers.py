@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.text import folded
-from ..fleet.hcas_of_fabric import Membership, find_candidates
+from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .names import MOST, FabricFacts, Names, some, words_of_ports
 
 _ONE = "exactly 1 master"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.cables import ANY, take_cables
-from ..._model.fabric import SeenCapabilities, Topology
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.text import folded
-from ..fleet.hca_locations import Ends, collect_far_ends
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.host_names import collect_owners, host_of
+from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.host_names import collect_owners, host_of
+from ..._model.base.text import folded
+from ..._model.infiniband.cables import ANY, take_cables
+from ..._model.infiniband.fabric import SeenCapabilities, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope

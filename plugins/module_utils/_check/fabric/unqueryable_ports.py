@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.fabric import SeenSubnet
-from ..._model.hca import Hca
-from ..._model.intent import Fabric
-from ..fleet.hcas_of_fabric import find_candidates
+from ..._analysis.fleet.hcas_of_fabric import find_candidates
+from ..._model.infiniband.fabric import SeenSubnet
+from ..._model.intent.intent import Fabric
+from ..._model.node.hca import Hca
 from .names import TOOLS, FabricFacts, some
 
-#: why no tool can open a port (_model/fabric.py): cause and remedy, from the lowest layer up
+#: why no tool can open a port (_model/infiniband/fabric.py): cause and remedy, from the lowest layer up
 _BARRIERS: dict[str, tuple[str, str]] = {
     "module": (
         "the kernel module ib_umad is not loaded",

@@ -9,9 +9,9 @@ import functools
 import operator
 import typing
 
-from ..._model.fabric import Link, Topology
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
+from ..._model.infiniband.fabric import Link, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .links_in_scope import LinksInScope
 from .names import Names, some
 

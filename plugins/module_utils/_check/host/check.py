@@ -7,15 +7,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.apply import TAKEN, AppliedObject
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.host import ClusterPolicies, MemlockProof, ObservedText
-from ..._model.host_intent import Memlock
-from ..._model.intent import Fabric, Intent
-from ..._model.platform import ObservedPlatform
-from ..._model.profiles import carries_rdma
-from ..controllers.image_pull import concerns, explain, of_pods
-from ..fleet import unreachable_nodes
+from ..._analysis.controllers.image_pull import concerns, explain, of_pods
+from ..._analysis.fleet import unreachable_nodes
+from ..._model.intent.host_intent import Memlock
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import carries_rdma
+from ..._model.kubernetes.apply import TAKEN, AppliedObject
+from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText
+from ..._model.node.platform import ObservedPlatform
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from . import gpudirect
 
 

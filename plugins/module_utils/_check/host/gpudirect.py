@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.host_intent import HostNeeds
-from ..._model.platform import GpuDriver, ObservedPlatform
-from ..fleet import unreachable_nodes
+from ..._analysis.fleet import unreachable_nodes
+from ..._model.intent.host_intent import HostNeeds
+from ..._model.node.platform import GpuDriver, ObservedPlatform
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import ENFORCE as LABEL
-from ..._model.job import PodTemplate
+from ..._model.job.job import ENFORCE as LABEL
+from ..._model.job.job import PodTemplate
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: what a job with IPC_LOCK needs
 NEEDS_PRIVILEGED = (

@@ -12,10 +12,10 @@ import dataclasses
 import json
 import typing
 
-from ..._model.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
-from ..._model.load import to_data
-from ..._model.nccl import NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
-from ..._model.text import folded
+from ..._model.base.load import to_data
+from ..._model.base.text import folded
+from ..._model.job.nccl import NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
 from .ranks import ON, WHOLE, check_channels, check_communicator, check_gpu_direct, check_transport

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import PodContainer
+from ..._model.job.job import PodContainer
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 from ..._parse.kubernetes.quantity import quantity
 from .scope import Scope
 

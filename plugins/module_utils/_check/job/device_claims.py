@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.job.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
+from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
 from .scope import Scope

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import typing
 
+from ..._analysis.controllers.unread import describe_unread
+from ..._model.base.load import Hints
 from ..._model.boundary.form import shown
-from ..._model.device_claims import DeviceClaims
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
-from ..._model.load import Hints
+from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
+from ..._model.kubernetes.device_claims import DeviceClaims
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.resource import Resource, ResourceError
-from ..controllers.unread import describe_unread
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
 from .device_claims import add_cluster, add_uses, check_device_claims, read_claims

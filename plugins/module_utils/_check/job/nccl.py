@@ -7,9 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.job import Variable
-from ..._model.text import cut, folded
+from ..._model.base.text import cut, folded
+from ..._model.job.job import Variable
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import Scope, read_integer
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import Replaced
+from ..._model.job.job import Replaced
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.quantity import quantity
 from .scope import Scope, has_gpus, is_gpu
 

@@ -9,15 +9,15 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.fabric import ObservedSubnets
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric
-from ..._model.load import Hints
-from ..._model.nic_map import NicLine, NicMap
+from ..._analysis.addresses.arithmetic import find_pool
+from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._model.base.load import Hints
+from ..._model.infiniband.fabric import ObservedSubnets
+from ..._model.intent.intent import Fabric
+from ..._model.job.nic_map import NicLine, NicMap
+from ..._model.node.hca import ObservedHcas
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.addresses import Pool, RangeError
-from ..addresses.arithmetic import find_pool
-from ..fleet.hcas_of_fabric import resolve
 
 
 @dataclasses.dataclass(frozen=True)

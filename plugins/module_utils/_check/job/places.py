@@ -7,11 +7,11 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import JobSurroundings, JobWorkload
-from ..._model.kubernetes import ClusterNode
-from ..._model.load import Hints
-from ..._model.text import folded
+from ..._model.base.load import Hints
+from ..._model.base.text import folded
+from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .scope import Scope, collect_extended_resources, is_gpu
 
 #: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin

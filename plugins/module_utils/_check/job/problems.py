@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from ..._model.completions import FLUSHED
-from ..._model.findings import FAIL, WARN, Finding, Status
-from ..._model.nccl import NcclLog, NcclProblem, NcclProcess
+from ..._analysis.fleet.cause import Link
+from ..._analysis.fleet.completions import find_completion
+from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.job.nccl import NcclLog, NcclProblem, NcclProcess
+from ..._model.measurement.completions import FLUSHED
+from ..._model.run.findings import FAIL, WARN, Finding, Status
 from ..._parse.job.nccl_problem import Completion, parse_completion
-from ..fleet.cause import Link
-from ..fleet.completions import find_completion
-from ..fleet.providers import PROVIDERS
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
 CAUSES: dict[str, tuple[Status, str, str]] = {

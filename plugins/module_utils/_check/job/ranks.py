@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..fleet.providers import PROVIDERS
+from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12

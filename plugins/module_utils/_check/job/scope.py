@@ -9,7 +9,8 @@ import dataclasses
 import re
 import typing
 
-from ..._model.job import (
+from ..._model.base.load import Hints
+from ..._model.job.job import (
     JobAttachment,
     JobSurroundings,
     JobWorkload,
@@ -18,7 +19,6 @@ from ..._model.job import (
     PodTemplate,
     Variable,
 )
-from ..._model.load import Hints
 from ..._parse.kubernetes.quantity import quantity
 
 #: the beginning of a text that C takes for a number of base 16, 8 or 10

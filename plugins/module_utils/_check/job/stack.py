@@ -12,19 +12,19 @@ import collections
 import decimal
 import typing
 
-from ..._model.disruption import LabelSelector
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import JobSurroundings, JobWorkload
-from ..._model.load import nearest
-from ..._model.operators import OF_JOB, OPERATORS
-from ..._model.stack import ClusterQueue, Stack
-from ..._model.text import folded
+from ..._analysis.controllers.installation import describe_installation_step
+from ..._analysis.controllers.sriov_operator import matches
+from ..._analysis.controllers.unread import describe_unread
+from ..._model.base.load import nearest
+from ..._model.base.text import folded
+from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.job.stack import ClusterQueue, Stack
+from ..._model.kubernetes.disruption import LabelSelector
+from ..._model.operators.operators import OF_JOB, OPERATORS
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
-from ..controllers.installation import describe_installation_step
-from ..controllers.sriov_operator import matches
-from ..controllers.unread import describe_unread
 
 #: kinds of the policies of an operator, the one that it needs first
 _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}

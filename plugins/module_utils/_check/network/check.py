@@ -8,18 +8,18 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.addresses import AddressFacts
-from ..._model.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
-from ..._model.disruption import DisruptionPlan
-from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
-from ..._model.host import KubeletStatus, Roll
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import attachment_kind, find_traits
-from ..._model.wait import SyncFacts, SyncNode
+from ..._analysis.addresses import in_use as ipam
+from ..._analysis.disruption import machine_config
+from ..._analysis.disruption import sriov as plan
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import attachment_kind, find_traits
+from ..._model.kubernetes.addresses import AddressFacts
+from ..._model.kubernetes.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.disruption import DisruptionPlan
+from ..._model.kubernetes.host import KubeletStatus, Roll
+from ..._model.kubernetes.wait import SyncFacts, SyncNode
+from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
-from ..addresses import in_use as ipam
-from .disruption import machine_config
-from .disruption import sriov as plan
 from .wished import find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.apply import AppliedObject
-from ..._model.findings import FAIL, Finding
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import find_traits
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.run.findings import FAIL, Finding
 
 
 class WantedObject(typing.NamedTuple):

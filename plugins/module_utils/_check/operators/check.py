@@ -8,20 +8,20 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.images import ImageFacts
-from ..._model.intent import ClusterIntent, Intent
-from ..._model.kubernetes import ClusterNode
-from ..._model.mirror import MirrorFacts
-from ..._model.olm import OlmFacts
-from ..._model.operators import OperatorsSeen
-from ..._model.platform import ObservedPlatform
-from ..._model.profiles import attachment_kind, definitions, find_traits
-from ..._model.rights import RightsFacts
-from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
-from ..controllers.image_pull import Keys, concerns, explain
-from ..controllers.unread import describe_unread
+from ..._analysis.controllers.image_pull import Keys, concerns, explain
+from ..._analysis.controllers.unread import describe_unread
+from ..._model.intent.intent import ClusterIntent, Intent
+from ..._model.intent.mirror import MirrorFacts
+from ..._model.intent.profiles import attachment_kind, definitions, find_traits
+from ..._model.kubernetes.images import ImageFacts
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.rights import RightsFacts
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.platform import ObservedPlatform
+from ..._model.operators.olm import OlmFacts
+from ..._model.operators.operators import OperatorsSeen
+from ..._model.operators.sriov_operator import OperatorFacts, OperatorInstallation
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label

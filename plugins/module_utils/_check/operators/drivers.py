@@ -28,7 +28,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.drivers import (
+from ..._model.base.text import folded
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import NIC_POLICY, needs_nic_policy
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.platform import ObservedPlatform
+from ..._model.operators.drivers import (
     GPU,
     GPU_OF_NODES,
     NIC,
@@ -39,13 +44,8 @@ from ..._model.drivers import (
     DriverPolicy,
     driver_image,
 )
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Intent
-from ..._model.operators import OperatorsSeen
-from ..._model.platform import ObservedPlatform
-from ..._model.profiles import NIC_POLICY, needs_nic_policy
-from ..._model.text import folded
+from ..._model.operators.operators import OperatorsSeen
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK, KERNELS = "operators.driver", "operators.driver_kernels"
 _EXPECTED = "an image that fits the kernel, and what it takes to load it"

@@ -21,10 +21,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.images import ImageFacts, ImageReference, MirrorRule
-from ..._model.intent import Intent
-from ..._model.mirror import on_mirror
+from ..._model.intent.intent import Intent
+from ..._model.intent.mirror import on_mirror
+from ..._model.kubernetes.images import ImageFacts, ImageReference, MirrorRule
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Intent
-from ..._model.mirror import MirrorAnswer, MirrorFacts
-from ..._model.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
+from ..._model.intent.intent import Intent
+from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
+from ..._model.intent.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Intent
-from ..._model.operators import Needed, OperatorsSeen, needed
-from ..._model.sriov_operator import OlmObject
-from ..._model.stack import Controller
-from ..controllers.installation import (
+from ..._analysis.controllers.installation import (
     describe_half_installed,
     describe_installation,
     describe_installation_step,
     name_way_to_trust,
     served_by_labels,
 )
+from ..._model.intent.intent import Intent
+from ..._model.job.stack import Controller
+from ..._model.operators.operators import Needed, OperatorsSeen, needed
+from ..._model.operators.sriov_operator import OlmObject
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.needed"
 _EXPECTED = "one that serves"

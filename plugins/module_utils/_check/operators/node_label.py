@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.feature_discovery import FeatureDiscovery, WorkerConfig
-from ..._model.findings import FAIL, Finding, ok
-from ..._model.hca import Hca, ObservedHcas
-from ..._model.intent import ClusterIntent
-from ..._model.kubernetes import ClusterNode
-from ..fleet import vendors
+from ..._analysis.fleet import vendors
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.node.hca import Hca, ObservedHcas
+from ..._model.operators.feature_discovery import FeatureDiscovery, WorkerConfig
+from ..._model.run.findings import FAIL, Finding, ok
 
 PREFIX = "feature.node.kubernetes.io/"
 _Cause = typing.Optional[tuple[str, str]]

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.olm import OlmFacts, OperatorStatus
+from ..._model.operators.olm import OlmFacts, OperatorStatus
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.powers import FOLDER, command
-from ..._model.rights import RightsFacts
+from ..._model.kubernetes.powers import FOLDER, command
+from ..._model.kubernetes.rights import RightsFacts
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import Hca
-from ..._model.intent import Fabric
-from ..._model.platform import PciEvidence
-from ..fleet import why_no_sriov
+from ..._analysis.fleet import why_no_sriov
+from ..._model.intent.intent import Fabric
+from ..._model.node.hca import Hca
+from ..._model.node.platform import PciEvidence
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .bmc import BmcReport, decide, explain
 
 EXPECTED = "VFs, or room for them"

@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bios import BiosState, Key, NodeBios, ObservedBios
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.identity import Claims, Verdict
-from ..fleet.bios import Wanted, describe_way_out, list_states
+from ..._analysis.fleet.bios import Wanted, describe_way_out, list_states
+from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
+from ..._model.node.identity import Claims, Verdict
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")

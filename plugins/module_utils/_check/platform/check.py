@@ -11,20 +11,20 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bios import ObservedBios
-from ..._model.fabric import ObservedSubnets
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.firmware import NicDevices, ObservedFirmware
-from ..._model.hca import Hca, NodeHcas, ObservedHcas
-from ..._model.identity import Claims
-from ..._model.intent import Fabric, Intent
-from ..._model.node_roll import NodeOutcome, RollPlan
-from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
-from ..._model.profiles import find_traits
-from ..controllers.sync_errors import LOCKED_DOWN
-from ..fleet import unreachable_nodes, vendors, why_no_sriov
-from ..fleet.bios import find_wanted_by
-from ..fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.controllers.sync_errors import LOCKED_DOWN
+from ..._analysis.fleet import unreachable_nodes, vendors, why_no_sriov
+from ..._analysis.fleet.bios import find_wanted_by
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._model.infiniband.fabric import ObservedSubnets
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits
+from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
+from ..._model.node.bios import ObservedBios
+from ..._model.node.firmware import NicDevices, ObservedFirmware
+from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
+from ..._model.node.identity import Claims
+from ..._model.node.platform import NodePlatform, ObservedPlatform, PciEvidence
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import bios, bmc, firmware, returned, roll
 
 

@@ -14,8 +14,12 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.firmware import (
+from ..._analysis.fleet import vendors
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.host_names import host_of
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband
+from ..._model.node.firmware import (
     VENDOR,
     FirmwareSetting,
     HcaFirmware,
@@ -26,13 +30,9 @@ from ..._model.firmware import (
     same,
     way_of_reset,
 )
-from ..._model.hca import Hca
-from ..._model.intent import Fabric, Intent
-from ..._model.platform import PciEvidence
-from ..._model.profiles import is_infiniband
-from ..fleet import vendors
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.host_names import host_of
+from ..._model.node.hca import Hca
+from ..._model.node.platform import PciEvidence
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 
 #: PCI vendor and device, and board (PSID)
 _Model = tuple[str, str, str]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
-from ..._model.node_roll import NodeOutcome
+from ..._model.kubernetes.node_roll import NodeOutcome
+from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (

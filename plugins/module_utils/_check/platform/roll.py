@@ -7,8 +7,8 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.node_roll import NodeOutcome, RollPlan
+from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 _CHECK, _EXPECTED = "platform.roll", "nodes as wanted, with one reset at most"
 _AGAIN = "Do what is said there, and run the stage again: it goes on where it ended."

@@ -13,19 +13,19 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import ObservedSubnets, ObservedTopologies
-from ..._model.findings import UNKNOWN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import is_infiniband
-from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
-from ..._schedule.coverage import compute_coverage
-from ..fleet import unreachable_nodes
-from ..fleet.hca_locations import collect_places, number_by_leaf
-from ..fleet.hcas_of_fabric import Membership, resolve
-from ..fleet.lids import Key, LidClaim, find_false_claims
-from ..fleet.routes import find_paths, report_coverage
-from ..fleet.suspects import find_suspects, make_trial
+from ..._analysis.fleet import unreachable_nodes
+from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.lids import Key, LidClaim, find_false_claims
+from ..._analysis.fleet.routes import find_paths, report_coverage
+from ..._analysis.fleet.suspects import find_suspects, make_trial
+from ..._analysis.schedule.coverage import compute_coverage
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband
+from ..._model.measurement.reachability import ObservedPings, ObservedServers, PingPlan
+from ..._model.node.hca import ObservedHcas
+from ..._model.run.findings import UNKNOWN, Finding, ok
 from .common_causes import check_suspects
 from .pairs import Pair, PingPort, find_gone_servers, find_pairs, judge_pairs
 from .ports import judge_port

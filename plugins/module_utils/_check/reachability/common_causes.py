@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.fabric import ObservedTopologies, Place, Topology
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Fabric
-from ..fleet.hca_locations import find_topology
-from ..fleet.hcas_of_fabric import Membership
-from ..fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
+from ..._analysis.fleet.hca_locations import find_topology
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
+from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .pairs import Pair
 from .partitions import find_status, remedy_of
 

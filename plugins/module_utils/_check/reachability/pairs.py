@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import Place
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
-from ..._model.text import folded
-from ..fleet.lids import Key
-from ..fleet.partitions import Apart, apart
-from ..fleet.suspects import Suspect
+from ..._analysis.fleet.lids import Key
+from ..._analysis.fleet.partitions import Apart, apart
+from ..._analysis.fleet.suspects import Suspect
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import Place
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.reachability import ObservedPings, ObservedServers, Ping, PingPlan
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .partitions import find_status, remedy_of
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect

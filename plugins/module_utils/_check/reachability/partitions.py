@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN
-from ..fleet.partitions import Apart
+from ..._analysis.fleet.partitions import Apart
+from ..._model.run.findings import FAIL, UNKNOWN
 
 #: for opensm; UFM and the managers of switches have the same partition in their own form
 _FULL_MEMBERS = (

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Fabric
-from ..._model.text import folded
-from ..fleet.lids import LidClaim
+from ..._analysis.fleet.lids import LidClaim
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .pairs import Pair, PingPort
 from .partitions import find_status, remedy_of
 

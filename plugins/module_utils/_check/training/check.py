@@ -13,15 +13,15 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.fabric import ObservedSubnets, ObservedTopologies
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import NodeHcas, ObservedHcas
-from ..._model.intent import Fabric, Intent, Training
-from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
-from ..._model.profiles import attachment_name, carries_rdma, find_traits
-from ..._model.text import folded
-from ..fleet.hca_locations import number_by_leaf
-from ..fleet.hcas_of_fabric import Member, resolve
+from ..._analysis.fleet.hca_locations import number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import Member, resolve
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.intent.intent import Fabric, Intent, Training
+from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
+from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
+from ..._model.node.hca import NodeHcas, ObservedHcas
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN
-from ..._model.nccl import NcclLog
-from ..._model.nccl_tests import NcclTests, NcclTestTransport
+from ..._model.job.nccl import NcclLog
+from ..._model.job.nccl_tests import NcclTests, NcclTestTransport
+from ..._model.run.findings import FAIL, UNKNOWN
 from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
 from ..job.ranks import describe_route

@@ -12,11 +12,11 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.findings import WARN, Finding, ok
-from ..._model.text import folded
-from ..._model.tuning import NodeTuning
-from ..._model.tuning_rows.row import TuningRow
-from ..._model.tuning_rows.table import ROWS
+from ..._model.base.text import folded
+from ..._model.node.tuning import NodeTuning
+from ..._model.node.tuning_rows.row import TuningRow
+from ..._model.node.tuning_rows.table import ROWS
+from ..._model.run.findings import WARN, Finding, ok
 from .rows import Nodes, Strangers, choose_remedy, explain_why_unread, names
 
 CHECK = "tuning.alike"

@@ -12,13 +12,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import UNKNOWN, Finding, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Intent
-from ..._model.node_tuning import ObservedSettings, TuningSet
-from ..._model.tuning import NodeTuning, ObservedTuning
-from ..._model.tuning_rows.table import ROWS
-from ..fleet import unreachable_nodes
+from ..._analysis.fleet import unreachable_nodes
+from ..._model.intent.intent import Intent
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.node_tuning import ObservedSettings, TuningSet
+from ..._model.node.tuning import NodeTuning, ObservedTuning
+from ..._model.node.tuning_rows.table import ROWS
+from ..._model.run.findings import UNKNOWN, Finding, ok
 from . import alike, others, rows, settings
 from .roce import check as check_roce
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.hca import NodeHcas
-from ..._model.intent import Intent
-from ..._model.tuning import NodeTuning, RowReading
-from ..fleet.hcas_of_fabric import find_candidates
+from ..._analysis.fleet.hcas_of_fabric import find_candidates
+from ..._model.intent.intent import Intent
+from ..._model.node.hca import NodeHcas
+from ..._model.node.tuning import NodeTuning, RowReading
 
 
 def without(

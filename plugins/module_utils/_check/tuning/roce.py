@@ -12,17 +12,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.hca import ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.profiles import find_traits, is_infiniband, owns_rdma
-from ..._model.text import folded, parse_number
-from ..._model.tuning import NodeTuning, Roce
-from ..._model.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
-from ..._model.tuning_rows.row import TuningRow, fits, rule_of
-from ..._model.tuning_rows.table import ROWS
-from ..fleet.hcas_of_fabric import resolve
-from ..fleet.vendors import NVIDIA, find_vendor
+from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.vendors import NVIDIA, find_vendor
+from ..._model.base.text import folded, parse_number
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.tuning import NodeTuning, Roce
+from ..._model.node.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
+from ..._model.node.tuning_rows.row import TuningRow, fits, rule_of
+from ..._model.node.tuning_rows.table import ROWS
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .rows import ExpectedValue, Nodes, explain_why_unread, names
 
 CHECK = "tuning.roce"

@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.hca import NodeHcas
-from ..._model.intent import Intent
-from ..._model.profiles import is_infiniband
-from ..._model.tuning import NodeTuning, RowReading
-from ..._model.tuning_rows.gpu import LEAST_DRIVER
-from ..._model.tuning_rows.row import Level, TuningRow, fits, rule_of
-from ..fleet.vendors import NVIDIA, find_vendor
+from ..._analysis.fleet.vendors import NVIDIA, find_vendor
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import is_infiniband
+from ..._model.node.hca import NodeHcas
+from ..._model.node.tuning import NodeTuning, RowReading
+from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
+from ..._model.node.tuning_rows.row import Level, TuningRow, fits, rule_of
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 
 #: id by the check that a row names
 CHECKS = {

@@ -8,10 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.intent import Intent
-from ..._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
-from ..._model.tuning_rows.table import ROWS
+from ..._model.intent.intent import Intent
+from ..._model.node.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ..._model.node.tuning_rows.table import ROWS
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .rows import names, wanted
 
 CHECK = "tuning.set"

@@ -13,16 +13,16 @@ import functools
 import re
 import typing
 
-from ..._model.archive import VARIABLE, ArchiveFacts
-from ..._model.controller import ControllerFacts
-from ..._model.findings import FAIL, PASS, WARN, Finding, ok
-from ..._model.intent import Intent
-from ..._model.load import LoadError
-from ..._model.public_names import ROLE_VARIABLES
-from ..._model.rules import run_rule
-from ..._model.variables import RDMA_VARIABLES, meant
-from ..._model.variables import expected as expected_of
-from ..addresses import arithmetic as ranges
+from ..._analysis.addresses import arithmetic as ranges
+from ..._model.base.load import LoadError
+from ..._model.base.rules import run_rule
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes.controller import ControllerFacts
+from ..._model.run.archive import VARIABLE, ArchiveFacts
+from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.run.public_names import ROLE_VARIABLES
+from ..._model.run.variables import RDMA_VARIABLES, meant
+from ..._model.run.variables import expected as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
 from . import conflicts, controller, images, operators, pod_security, powers, tuning

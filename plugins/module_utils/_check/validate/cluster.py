@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.findings import Finding, ok
-from ..._model.intent import ClusterIntent, Intent
-from ..._model.load import nearest
-from ..._model.mirror import EVERYTHING
-from ..._model.rules import run_rules
+from ..._model.base.load import nearest
+from ..._model.base.rules import run_rules
+from ..._model.intent.intent import ClusterIntent, Intent
+from ..._model.intent.mirror import EVERYTHING
+from ..._model.run.findings import Finding, ok
 from .refusal import refuse_value
 
 # RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace

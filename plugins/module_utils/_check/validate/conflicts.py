@@ -3,7 +3,7 @@
 """Stage validate: what several fabrics of one run take from each other, whatever their profiles. Check ids:
 ``validate.*``.
 
-Each conflict names both places. Ranges that meet are in _check/addresses/arithmetic.py.
+Each conflict names both places. Ranges that meet are in _analysis/addresses/arithmetic.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import itertools
 import operator
 import typing
 
-from ..._model.findings import FAIL, Finding, ok
-from ..._model.intent import Fabric, Intent
-from ..._model.load import Unread
-from ..._model.profiles import find_traits, is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma
-from ..._model.rules import run_rule, run_rules
+from ..._model.base.load import Unread
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits, is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma
+from ..._model.run.findings import FAIL, Finding, ok
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
 _TOGETHER = tuple(

@@ -12,11 +12,11 @@ import dataclasses
 import re
 import typing
 
-from ..._model.controller import ControllerFacts, HelmFacts
-from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.intent import Intent
-from ..._model.powers import FOLDER
-from ..._model.tags import runs
+from ..._model.base.tags import runs
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes.controller import ControllerFacts, HelmFacts
+from ..._model.kubernetes.powers import FOLDER
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..operators import rbac
 
 #: stages that ask the API server, whatever the intent is

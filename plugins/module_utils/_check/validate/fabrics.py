@@ -9,11 +9,11 @@ import operator
 import re
 import typing
 
-from ..._model.findings import Finding, ok
-from ..._model.intent import Fabric, Intent
-from ..._model.measuring import NAMESPACE as MEASURING
-from ..._model.profiles import count_pods_on_a_node, find_traits
-from ..._model.rules import run_rule, run_rules
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import count_pods_on_a_node, find_traits
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.run.findings import Finding, ok
 from . import profile_keys
 from .cluster import _LABEL
 from .line_rate import check_line_rate

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.findings import Finding, ok
-from ..._model.host_intent import HostNeeds, Kubelet, Memlock
-from ..._model.intent import Intent
-from ..._model.rules import run_rule, run_rules
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
+from ..._model.intent.intent import Intent
+from ..._model.run.findings import Finding, ok
 from .cluster import _LABEL
 from .refusal import refuse_value
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, Finding, ok
-from ..._model.images import by_digest
-from ..._model.intent import Intent
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes.images import by_digest
+from ..._model.run.findings import FAIL, Finding, ok
 
 _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import operator
 import typing
 
+from ..._model.base.rules import run_rule, run_rules
 from ..._model.boundary.fabric import GBPS
-from ..._model.findings import Finding, ok
-from ..._model.intent import Fabric, LineRate
-from ..._model.rules import run_rule, run_rules
+from ..._model.intent.intent import Fabric, LineRate
+from ..._model.run.findings import Finding, ok
 from .refusal import refuse_value
 
 #: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10

@@ -7,9 +7,9 @@ from __future__ import annotations
 import operator
 import typing
 
-from ..._model.findings import Finding, ok
-from ..._model.intent import Fabric
-from ..._model.rules import run_rule
+from ..._model.base.rules import run_rule
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import Finding, ok
 from .refusal import refuse_value
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import Finding, ok
-from ..._model.intent import Intent
-from ..._model.operators import Operator, needed
+from ..._model.intent.intent import Intent
+from ..._model.operators.operators import Operator, needed
+from ..._model.run.findings import Finding, ok
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.intent import Fabric, Intent
-from ..._model.job import ENFORCE as LABEL
-from ..._model.profiles import carries_rdma
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import carries_rdma
+from ..._model.job.job import ENFORCE as LABEL
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 from ..job.admission import NEEDS_PRIVILEGED
 
 _CHECK = "validate.pod_security"

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model import powers
-from ..._model.findings import Finding, ok
-from ..._model.intent import Intent
-from ..._model.rights_needed import needed_powers
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes import powers
+from ..._model.kubernetes.rights_needed import needed_powers
+from ..._model.run.findings import Finding, ok
 
 #: what variables, the inventory or the cluster decide on, and the intent does not
 _ELSEWHERE = (

@@ -3,17 +3,17 @@
 """Stage validate: keys of a fabric that mean nothing to its profile, or that it can't do without. Check id:
 ``validate.profile``.
 
-What a profile takes is in its row (_model/profiles.py); here is what follows from it.
+What a profile takes is in its row (_model/intent/profiles.py); here is what follows from it.
 """
 
 from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, Finding, ok
-from ..._model.intent import Fabric, Select
-from ..._model.profiles import IPOIB, PROFILES, attachment_kind, find_traits, is_infiniband
-from ..._model.rules import run_rule
+from ..._model.base.rules import run_rule
+from ..._model.intent.intent import Fabric, Select
+from ..._model.intent.profiles import IPOIB, PROFILES, attachment_kind, find_traits, is_infiniband
+from ..._model.run.findings import FAIL, Finding, ok
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import FAIL, Finding
+from ..._model.run.findings import FAIL, Finding
 
 
 def refuse_value(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:

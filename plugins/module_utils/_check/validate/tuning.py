@@ -7,15 +7,15 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.findings import FAIL, Finding, ok
-from ..._model.intent import Fabric, Intent
-from ..._model.load import Hints
-from ..._model.profiles import is_infiniband, owns_rdma
-from ..._model.rules import run_rule, run_rules
-from ..._model.tuning import Tuning
-from ..._model.tuning_rows.gpu import LEAST_DRIVER
-from ..._model.tuning_rows.row import chosen, rule_of
-from ..._model.tuning_rows.table import BY_NAME
+from ..._model.base.load import Hints
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband, owns_rdma
+from ..._model.node.tuning import Tuning
+from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
+from ..._model.node.tuning_rows.row import chosen, rule_of
+from ..._model.node.tuning_rows.table import BY_NAME
+from ..._model.run.findings import FAIL, Finding, ok
 
 _CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
 #: what goes into a profile of TuneD, which runs commands by ${f:exec:...}

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.findings import MOST_PATTERN, Finding, Waiver, matches, never_waived, ok
-from ..._model.intent import Intent
-from ..._model.load import Hints
-from ..._model.rules import run_rule, run_rules
-from ..ids import CHECKS
+from ..._model.base.load import Hints
+from ..._model.base.rules import run_rule, run_rules
+from ..._model.intent.intent import Intent
+from ..._model.run.check_ids import CHECKS
+from ..._model.run.findings import MOST_PATTERN, Finding, Waiver, matches, never_waived, ok
 from .refusal import refuse_value
 
 

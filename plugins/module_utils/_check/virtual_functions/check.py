@@ -8,19 +8,19 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bandwidth import RdmaPod
-from ..._model.fabric import ObservedSubnets
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import NodeHcas, ObservedHcas
-from ..._model.intent import Fabric, Intent
-from ..._model.kubernetes import ClusterNode
-from ..._model.profiles import find_traits, is_infiniband, owns_rdma
-from ..._model.sriov_operator import NodeState, OperatorFacts
-from ..._model.text import folded
-from ..controllers.device_plugin import why_not_offered
-from ..controllers.sync_errors import add_cause, explain
-from ..fleet import vendors, why_no_sriov
-from ..fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.controllers.device_plugin import why_not_offered
+from ..._analysis.controllers.sync_errors import add_cause, explain
+from ..._analysis.fleet import vendors, why_no_sriov
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import ObservedSubnets
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.node.hca import NodeHcas, ObservedHcas
+from ..._model.operators.sriov_operator import NodeState, OperatorFacts
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import settings as vf_settings
 from .settings import FunctionReports
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..._model.explanation import Explanation
+from ..._model.run.explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "virtual_functions.allocatable": Explanation(

@@ -13,13 +13,13 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import RdmaPod
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, VfAdministration
-from ..._model.intent import Fabric
-from ..._model.profiles import is_infiniband
-from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, VfAdministration
+from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: what the CNI plugin writes for a link state of the network, as sysfs shows it
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}

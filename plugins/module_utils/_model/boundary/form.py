@@ -12,9 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..errors import ParseError
-from ..escape import line
-from ..text import cut, kind_of
+from ..base.errors import ParseError
+from ..base.escape import line
+from ..base.text import cut, kind_of
 
 #: characters of a refused text that a message shows
 _SHOWN = 100

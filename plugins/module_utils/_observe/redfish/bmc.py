@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing
 
-from ..._model.errors import RdmaError, wrap_unforeseen
+from ..._model.base.errors import RdmaError, wrap_unforeseen
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[

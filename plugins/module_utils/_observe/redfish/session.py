@@ -20,8 +20,8 @@ import typing
 import zlib
 from urllib.parse import urlsplit
 
-from ..._model.errors import ParseError
-from ..._model.guard import Guard
+from ..._model.base.errors import ParseError
+from ..._model.run.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
 from ..._parse.redfish.resources import etag, parse_message_id

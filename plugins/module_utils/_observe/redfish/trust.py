@@ -10,7 +10,7 @@ import ssl
 import time
 import typing
 
-from ..._model.errors import RdmaError
+from ..._model.base.errors import RdmaError
 from .bmc import Bmc
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.guard import Guard
-from ..._model.identity import Claims, Identity
+from ..._model.base.errors import ParseError
+from ..._model.node.identity import Claims, Identity
+from ..._model.run.guard import Guard
 from ..._parse.redfish.resources import System, job_of, parse_message_id, said
 from ..._parse.redfish.resources import parse_system as parse
 from .failures import not_written

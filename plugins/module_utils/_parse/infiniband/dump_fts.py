@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.forwarding import UNTOLD, ForwardingTable
+from ..._model.base.errors import ParseError
+from ..._model.infiniband.forwarding import UNTOLD, ForwardingTable
 
 _TOOL = "dump_fts"
 _BLOCK = 64

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..._model.errors import ParseError
-from ..._model.fabric import SeenCapabilities, SlowPort
+from ..._model.base.errors import ParseError
+from ..._model.infiniband.fabric import SeenCapabilities, SlowPort
 
 _TOOL = "iblinkinfo"
 # bounded, since each part may end at each place of a line; a node description has 64 bytes.

@@ -14,8 +14,8 @@ import gc
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.fabric import FabricNode, Link, LinkEnd, Topology
+from ..._model.base.errors import ParseError
+from ..._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
 
 _KINDS = {"S": "Switch", "H": "Ca", "R": "Router"}
 #: a line goes from one \n to the next: a description may hold what Unicode takes for the end of a line

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 
 _HEADER = re.compile(r"^--- .*\(Lid ([0-9]{1,6})\) ibping statistics ---$", re.MULTILINE | re.ASCII)
 _COUNTS = re.compile(

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.fabric import ErrorReport, PortErrors, UnreadPort
+from ..._model.base.errors import ParseError
+from ..._model.infiniband.fabric import ErrorReport, PortErrors, UnreadPort
 
 _TOOL = "ibqueryerrors"
 _PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[^\[\]]+\])+)\Z", re.ASCII)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.counters import BITS, RCV_DATA, WIDE_BITS, XMIT_DATA, XMIT_WAIT, PortCounters
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
+from ..._model.infiniband.counters import BITS, RCV_DATA, WIDE_BITS, XMIT_DATA, XMIT_WAIT, PortCounters
 
 _TOOL = "perfquery"
 _HEAD = re.compile(
@@ -30,7 +30,7 @@ _DATA = (XMIT_DATA, RCV_DATA)
 _SELECT, _SELECT_2 = "PortSelect", "CounterSelect2"
 #: the last field of each block, and of the part of the extended one that not all ports have
 _LAST, _LAST_WIDE, _LAST_WIDE_ERRORS = XMIT_WAIT, "PortRcvPkts", "QP1Dropped"
-#: before what one node was asked for (see _render/counters.py), with its LID
+#: before what one node was asked for (see _render/measurement/counters.py), with its LID
 ASKED = "linerate asked"
 _ASKED = re.compile(rf"^{ASKED} ([0-9]{{1,6}})$", re.MULTILINE | re.ASCII)
 #: that a port has, at most

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.fabric import LID
-from ..._model.errors import ParseError
-from ..._model.fabric import SubnetManager
-from ..._model.forwarding import UNTOLD
+from ..._model.infiniband.fabric import SubnetManager
+from ..._model.infiniband.forwarding import UNTOLD
 from .sminfo import STATES
 
 _HEADER = "SMInfoRecord dump:"

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.fabric import LID
-from ..._model.errors import ParseError
-from ..._model.fabric import SubnetManager
+from ..._model.infiniband.fabric import SubnetManager
 
 #: SMInfo.SMState, InfiniBand Architecture 1, 14.4
 STATES = {0: "NOTACT", 1: "DISCOVER", 2: "STANDBY", 3: "MASTER"}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 
 # CapabilityMask, InfiniBand Architecture 1, 14.2.5.6: a subnet manager runs on this port
 _IS_SM = 0x2

@@ -15,10 +15,11 @@ import itertools
 import re
 import typing
 
+from ..._model.base.text import both_ends
 from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
-from ..._model.job import (
+from ..._model.job.job import (
     JobAttachment,
     JobWorkload,
     NetworkRequest,
@@ -29,7 +30,6 @@ from ..._model.job import (
     Variable,
     VolumeClaim,
 )
-from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import MOST_INTERFACES, STATUS_ANNOTATION

@@ -24,8 +24,8 @@ import itertools
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.nccl import (
+from ..._model.base.errors import ParseError
+from ..._model.job.nccl import (
     MOST_CHANNELS,
     RANKS,
     NcclChoice,

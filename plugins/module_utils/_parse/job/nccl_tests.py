@@ -22,8 +22,8 @@ import json
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from ..._model.base.errors import ParseError
+from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
 
 #: signs of a line that are looked at, and signs of a JSON document
 _LONGEST, _LONGEST_JSON = 2000, 1 << 22

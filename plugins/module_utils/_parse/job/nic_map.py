@@ -8,7 +8,7 @@ from ..._model.boundary.addresses import ADDRESS
 from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import SUBDOMAIN
-from ..._model.nic_map import NicLine, NicMap
+from ..._model.job.nic_map import NicLine, NicMap
 from ..kubernetes.resource import Resource, ResourceError, mapping_at, title_of
 
 #: the key that we write; of a map that someone else made, the only key counts

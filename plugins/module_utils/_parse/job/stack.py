@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.operators import NETWORK, NFD, SRIOV, TABLE, Operator
-from ..._model.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
+from ..._model.job.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
+from ..._model.operators.operators import NETWORK, NFD, SRIOV, TABLE, Operator
 from ..kubernetes.core import workload
 from ..kubernetes.quantity import quantity
 from ..kubernetes.resource import (
@@ -26,7 +26,7 @@ from ..kubernetes.resource import (
     texts_of,
     title_of,
 )
-from ..kubernetes.sriov_operator import origin_of, runs_operator
+from ..operators.sriov_operator import origin_of, runs_operator
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 

@@ -15,9 +15,9 @@ import dataclasses
 import ipaddress
 import typing
 
+from ..._model.base.text import plain
 from ..._model.boundary.addresses import ADDRESS
 from ..._model.boundary.form import shown
-from ..._model.text import plain
 
 Address = typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]

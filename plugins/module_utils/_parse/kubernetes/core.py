@@ -7,14 +7,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.errors import ParseError
+from ..._model.base.marks import RUN_LABEL, is_ours
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.kubernetes import LABEL, LABEL_KEY, RESOURCE, SUBDOMAIN, UID
 from ..._model.boundary.words import IMAGE, WORD
-from ..._model.disruption import Budget, ClusterPod, LabelSelector
-from ..._model.errors import ParseError
-from ..._model.identity import Boot, uuid_of
-from ..._model.kubernetes import ClusterNode, Workload
-from ..._model.marks import RUN_LABEL, is_ours
+from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
+from ..._model.kubernetes.objects import ClusterNode, Workload
+from ..._model.node.identity import Boot, uuid_of
 from ..limits import MIB, decode_json
 from .foreign import is_mirror_pod
 from .quantity import whole

@@ -12,7 +12,7 @@ import re
 import typing
 
 from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
-from ..._model.device_claims import (
+from ..._model.kubernetes.device_claims import (
     DeviceClaim,
     DeviceClass,
     DeviceRequest,

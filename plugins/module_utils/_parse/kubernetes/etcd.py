@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..._model.control_plane import EtcdMember
+from ..._model.kubernetes.control_plane import EtcdMember
 from .resource import Resource, items_of, mapping_at, name_of
 
 #: namespace and label selector of the pods: kubeadm [kubernetes cmd/kubeadm/app/phases/etcd/local.go] and RKE2;

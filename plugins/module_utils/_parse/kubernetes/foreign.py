@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.marks import is_ours
+from ..._model.base.marks import is_ours
 from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
 
 #: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's

@@ -5,8 +5,8 @@ about."""
 
 from __future__ import annotations
 
-from ..._model.control_plane import HealthCheck, Machine
-from ..._model.marks import MANAGER
+from ..._model.base.marks import MANAGER
+from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from .resource import Resource, labels_of, mapping_at, name_of, selector_of, texts_of
 
 #: annotation that pauses a MachineHealthCheck, whatever its value. Ours has the collection's name for a value, so that

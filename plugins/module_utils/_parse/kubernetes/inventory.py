@@ -10,7 +10,7 @@ import typing
 
 from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
-from ..._model.inventory import Inventory, InventoryNode
+from ..._model.kubernetes.inventory import Inventory, InventoryNode
 from .core import internal_addresses
 from .resource import (
     Resource,

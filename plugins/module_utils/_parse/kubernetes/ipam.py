@@ -13,11 +13,11 @@ from __future__ import annotations
 import ipaddress
 import typing
 
-from ..._model.addresses import AddressLease, SharedPool, UnreadNode, UsedNetwork
+from ..._model.base.text import folded
 from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
-from ..._model.text import folded
+from ..._model.kubernetes.addresses import AddressLease, SharedPool, UnreadNode, UsedNetwork
 from .resource import (
     Resource,
     ResourceError,

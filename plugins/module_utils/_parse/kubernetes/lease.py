@@ -10,7 +10,7 @@ import typing
 
 from ..._model.boundary.kubernetes import UID
 from ..._model.boundary.words import WORD
-from ..._model.lease import BETWEEN, Holder, Lease
+from ..._model.run.lease import BETWEEN, Holder, Lease
 from .resource import Resource, known, mapping_at, moment_of
 
 #: annotations: who holds it, in more words than spec.holderIdentity has

@@ -7,13 +7,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.text import both_ends
 from ..._model.boundary.addresses import HOST_ADDRESS, HostAddress
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress
 from ..._model.boundary.form import Form, shown
 from ..._model.boundary.kubernetes import LABEL_VALUE, NAMESPACED, SUBDOMAIN, LabelValue
 from ..._model.boundary.words import HOST
-from ..._model.nccl import PodFunction, TrainingPod
-from ..._model.text import both_ends
+from ..._model.job.nccl import PodFunction, TrainingPod
 from .core import controller, controller_uid
 from .foreign import is_mirror_pod
 from .resource import Resource, ResourceError, json_of, known, mapping_at, name_of, text_at, text_of, title_of

@@ -7,11 +7,20 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.base.marks import is_ours
+from ..._model.base.text import both_ends
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN, UID
 from ..._model.boundary.words import WORD
-from ..._model.marks import is_ours
-from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
-from ..._model.text import both_ends
+from ..._model.kubernetes.observers import (
+    CONTAINER,
+    LABEL,
+    OWN,
+    PREPARED,
+    TEMPLATE,
+    ClusterEvent,
+    ObserverPod,
+    ObserverSet,
+)
 from .core import controller_uid
 from .pod_state import state_of_pod
 from .resource import (

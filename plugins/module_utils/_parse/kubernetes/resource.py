@@ -11,12 +11,12 @@ from __future__ import annotations
 import datetime
 import typing
 
+from ..._model.base.errors import ParseError, RdmaError
+from ..._model.base.text import both_ends, kind_of, plain
 from ..._model.boundary.form import Form, shown
 from ..._model.boundary.kubernetes import OBJECT_NAME
 from ..._model.boundary.times import EARLIEST, moment
-from ..._model.disruption import LabelExpression, LabelSelector
-from ..._model.errors import ParseError, RdmaError
-from ..._model.text import both_ends, kind_of, plain
+from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..limits import decode_json
 
 _LONGEST_MESSAGE = 2000

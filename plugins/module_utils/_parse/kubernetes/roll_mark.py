@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.load import LoadError, load
-from ..._model.node_roll import Mark
+from ..._model.base.errors import ParseError
+from ..._model.base.load import LoadError, load
+from ..._model.kubernetes.node_roll import Mark
 from ..limits import MIB, decode_json
 from .resource import Resource, mapping_at
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 from ..limits import decode_json
 
 _TOOL = "dcb"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.words import WORD
-from ..._model.errors import ParseError
 from ..limits import decode_json
 
 _SOURCE, _FORM = "devlink", "the versions of one PCI function, in JSON"

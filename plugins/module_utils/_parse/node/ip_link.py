@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import Range
 from ..._model.boundary.numbers import RATE_MBPS, VFS, VLAN, VLAN_QOS
-from ..._model.errors import ParseError
-from ..._model.hca import LinkPolicy, VfAdministration
+from ..._model.node.hca import LinkPolicy, VfAdministration
 from ..limits import MIB, decode_json
 from .sysfs import guid_of_bytes
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 
 Arguments = tuple[str, ...]
 
@@ -51,7 +51,7 @@ def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def drop_in(text: str) -> Arguments:
-    """Arguments that our drop-in of GRUB's settings has; see _render/kernel_arguments.py.
+    """Arguments that our drop-in of GRUB's settings has; see _render/node/kernel_arguments.py.
 
     :raises ParseError: it is not ours
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 
 #: of a text; those of distributions have 300 KiB
 MOST_BYTES = 4 << 20

@@ -9,9 +9,9 @@ import ipaddress
 import struct
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.words import SWITCH_NAME
-from ..._model.errors import ParseError
-from ..._model.neighbours import SwitchPort
+from ..._model.node.neighbours import SwitchPort
 
 ETHERTYPE = 0x88CC
 _HEADER = 14

@@ -12,12 +12,12 @@ import dataclasses
 import re
 import typing
 
+from ..._model.base.errors import RdmaError
+from ..._model.base.text import plain
 from ..._model.boundary.devices import RDMA_DEVICE
 from ..._model.boundary.form import Range
 from ..._model.boundary.numbers import BYTES, USER
-from ..._model.errors import RdmaError
-from ..._model.host import MemlockProof
-from ..._model.text import plain
+from ..._model.kubernetes.host import MemlockProof
 
 _LONGEST = 300
 _KEYS = re.compile(r"^(user|soft|hard|device|asked|code) (\S+)$", re.MULTILINE)

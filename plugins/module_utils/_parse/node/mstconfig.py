@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.firmware import FirmwareSetting
+from ..._model.base.errors import ParseError
+from ..._model.node.firmware import FirmwareSetting
 from ..limits import decode_json
 
 SOURCE = "mstconfig"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.devices import INTERFACE
-from ..._model.errors import ParseError
 from ..limits import decode_json
 
 _TOOL, _FILE, _FILE_6 = "ip -json neigh show", "/proc/net/route", "/proc/net/ipv6_route"

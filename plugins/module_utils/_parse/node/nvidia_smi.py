@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 
 _TOOL = "nvidia-smi"
 _ADDRESS = re.compile(r"\A([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])\Z")

@@ -18,8 +18,8 @@ from __future__ import annotations
 import struct
 import typing
 
-from ..._model.hca import SriovAbsence
-from ..._model.platform import Acs, SriovCapability
+from ..._model.node.hca import SriovAbsence
+from ..._model.node.platform import Acs, SriovCapability
 
 #: what everyone may read; the rest needs CAP_SYS_ADMIN
 _PUBLIC = 64

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.devices import PCI_ADDRESS
 from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED
 from ..._model.boundary.words import WORD
-from ..._model.errors import ParseError
-from ..._model.hca import LinkPolicy
-from ..._model.platform import VfMemory
+from ..._model.node.hca import LinkPolicy
+from ..._model.node.platform import VfMemory
 
 _ENUM = re.compile(r"\A[0-9]+: ([A-Za-z_ <>]+)\Z")
 _RATE = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X(?: ([A-Z]+[0-9]*))?\)\Z")

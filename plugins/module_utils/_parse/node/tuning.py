@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 from .sysfs import parse_number
 
 #: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests of the program that mpirun starts in the place of ssh (see _render/collectives.py), as a pod prints them:
-three lines each."""
+"""Requests of the program that mpirun starts in the place of ssh (see _render/measurement/collectives.py), as a pod
+prints them: three lines each."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model import completions
+from ..._model.measurement import completions
 from . import libibverbs
 
 _OwnKind = typing.Literal[

@@ -28,8 +28,8 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.errors import ParseError
-from ..._model.kubernetes import Answer
+from ..._model.base.errors import ParseError
+from ..._model.kubernetes.objects import Answer
 
 #: channels of the exec protocol [k8s.io/apimachinery pkg/util/remotecommand]
 STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the probe in an observer printed (see _render/commands.py) to an HCA and its virtual functions, as the host has
-them at this moment."""
+"""What the probe in an observer printed (see _render/measurement/commands.py) to an HCA and its virtual functions, as
+the host has them at this moment."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import ipaddress
 import re
 import typing
 
+from ..._model.base.errors import ParseError, RdmaError
 from ..._model.boundary.addresses import ADDRESS, HOST_ADDRESS
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, PciAddress, RdmaDevice
 from ..._model.boundary.devices import Interface as DeviceName
-from ..._model.errors import ParseError, RdmaError
-from ..._model.hca import VfAdministration
+from ..._model.node.hca import VfAdministration
 from ..limits import decode_json
 from ..node.ip_link import MOST_LINKS, parse_vf_settings
 from .probe import Probe, ProbeError, parse

@@ -15,8 +15,8 @@ import math
 import re
 import typing
 
+from ..._model.base.errors import RdmaError
 from ..._model.boundary.fabric import GBPS
-from ..._model.errors import RdmaError
 
 #: sums over all streams, as received: one direction, and the way back of ``--bidir``
 _SUMS = ("sum_received", "sum_received_bidir_reverse")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the archive of _observe/look.py prints in an observer: a value or an error for each kind that was asked for."""
+"""What the archive of _observe/node/look.py prints in an observer: a value or an error for each kind that was asked
+for."""
 
 from __future__ import annotations
 
 import typing
 
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
 from ..limits import MIB, decode_json
 
 SOURCE = "the look at the node"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the probe in a pod printed (see _render/commands.py) to the RDMA device on the pod's virtual function.
+"""What the probe in a pod printed (see _render/measurement/commands.py) to the RDMA device on the pod's virtual
+function.
 
 In the shared RDMA namespace mode a pod sees the devices of all pods of its node: the device is found by the PCI address
 that the device plugin put into the environment, or by the netdev of the attachment; never by its place in a list.
@@ -12,12 +13,12 @@ import dataclasses
 import re
 import typing
 
+from ..._model.base.errors import ParseError, RdmaError
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, Interface, PciAddress, RdmaDevice
 from ..._model.boundary.fabric import LANES, LINK_GBPS, PCIE_SPEED, LinkGbps
 from ..._model.boundary.numbers import NUMA_NODE
 from ..._model.boundary.words import Word
-from ..._model.errors import ParseError, RdmaError
-from ..._model.hca import compute_pcie_gbps
+from ..._model.node.hca import compute_pcie_gbps
 from ..limits import decode_json
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the shell in a pod prints (see _render/commands.py) to the output and the exit code of each command that it ran.
+"""What the shell in a pod prints (see _render/measurement/commands.py) to the output and the exit code of each command
+that it ran.
 
 Behind the output of each command comes a line of its own, ``@linerate <number> <exit code>``. Commands have consecutive
 numbers, and none begins before the one before it has ended.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from ..._model.bios import Key
+from ..._model.node.bios import Key
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bios import KEYS, BiosValue
-from ..._model.errors import ParseError
+from ..._model.base.errors import ParseError
+from ..._model.node.bios import KEYS, BiosValue
 from .keys import is_display, is_name
 from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, text_at
 

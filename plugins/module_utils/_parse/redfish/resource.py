@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.errors import ParseError
 from ..._model.boundary.paths import PATH
-from ..._model.errors import ParseError
 
 Data = typing.Mapping[str, typing.Any]
 

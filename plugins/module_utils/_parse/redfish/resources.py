@@ -10,10 +10,10 @@ import math
 import re
 import typing
 
-from ..._model.bios import BiosJob
+from ..._model.base.errors import ParseError
 from ..._model.boundary.paths import Path
-from ..._model.errors import ParseError
-from ..._model.identity import Identity, make_identity
+from ..._model.node.bios import BiosJob
+from ..._model.node.identity import Identity, make_identity
 from .resource import MOST_LETTERS, Data, get_inner, get_mapping, get_rows, is_path, last, link, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's

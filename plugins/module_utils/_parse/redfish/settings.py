@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.bios import BiosAttribute, BiosJob, BiosSetting, Key
+from ..._model.node.bios import BiosAttribute, BiosJob, BiosSetting, Key
 from .keys import TABLE, is_display, is_name
 from .registry import Entry, Registry
 from .resources import Bios

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.disruption_override import DISRUPTION
-from ..._model.intent import ClusterIntent
-from ..._model.proposal import Blank, Entry, Section, Value, make_data
-from ..._model.sriov_operator import OperatorFacts
+from ..._model.intent.disruption_override import DISRUPTION
+from ..._model.intent.intent import ClusterIntent
+from ..._model.intent.proposal import Blank, Entry, Section, Value, make_data
+from ..._model.operators.sriov_operator import OperatorFacts
 from .groups import HcaGroup
 from .inputs import ProposalInputs
 

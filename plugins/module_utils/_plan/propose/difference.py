@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.load import to_data
-from ..._model.proposal import Entry, Proposal, Section, Sections, Value, make_data
+from ..._model.base.load import to_data
+from ..._model.intent.proposal import Entry, Proposal, Section, Sections, Value, make_data
 
 #: what has many right values
 _FREE = ("name", "resource_name", "range", "wait_seconds")

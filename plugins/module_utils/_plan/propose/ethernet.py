@@ -13,9 +13,9 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.hca import Hca
-from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.node.hca import Hca
+from ..._model.node.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from .groups import HcaGroup, Out, compute_rate, explain_unfit
 from .inputs import Nodes
 from .joins import Joins, Nic, Place, Switch

@@ -8,11 +8,11 @@ import collections
 import re
 import typing
 
-from ..._check.fleet.hca_locations import collect_places, number_by_leaf
-from ..._check.fleet.hcas_of_fabric import resolve
-from ..._model.intent import Fabric, Network, Select
-from ..._model.proposal import Blank, Entry, Section, Value
-from ..._model.sriov_operator import OperatorFacts
+from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._model.intent.intent import Fabric, Network, Select
+from ..._model.intent.proposal import Blank, Entry, Section, Value
+from ..._model.operators.sriov_operator import OperatorFacts
 from .groups import NVIDIA, HcaGroup, compute_rate, explain_unfit, link_of, model_of
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks

@@ -8,9 +8,9 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
-from ..._model.hca import Hca
-from ..._model.proposal import LeftOut
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
+from ..._model.intent.proposal import LeftOut
+from ..._model.node.hca import Hca
 from .inputs import Nodes, ProposalInputs
 
 #: PCI vendor of NVIDIA's network adapters, and its adapters with processors of their own: BlueField 1 to 4 (pci.ids)

@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.addresses import AddressFacts
-from ..._model.fabric import ObservedSubnets, ObservedTopologies
-from ..._model.hca import Hca, ObservedHcas
-from ..._model.neighbours import ObservedNeighbours
-from ..._model.sriov_operator import OperatorFacts
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.kubernetes.addresses import AddressFacts
+from ..._model.node.hca import Hca, ObservedHcas
+from ..._model.node.neighbours import ObservedNeighbours
+from ..._model.operators.sriov_operator import OperatorFacts
 
 #: HCAs of each node that gave an answer
 Nodes = typing.Mapping[str, tuple[Hca, ...]]

@@ -8,8 +8,8 @@ import bisect
 import ipaddress
 import typing
 
-from ..._model.addresses import AddressFacts
-from ..._model.proposal import Blank, Value
+from ..._model.intent.proposal import Blank, Value
+from ..._model.kubernetes.addresses import AddressFacts
 
 # private networks (RFC 1918), those first that sites use least. Those of RFC 6598 (100.64.0.0/10) are left alone:
 # OVN-Kubernetes has some of them inside, and no object of the cluster shows it

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.neighbours import ObservedNeighbours
-from ..._model.proposal import LeftOut, Proposal, Sections
-from ..._model.text import folded
+from ..._model.base.text import folded
+from ..._model.intent.proposal import LeftOut, Proposal, Sections
+from ..._model.node.neighbours import ObservedNeighbours
 from .cluster import propose_cluster_section
 from .ethernet import ethernet
 from .fabric import propose_fabric_section

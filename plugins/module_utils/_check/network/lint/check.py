@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
-from ...._model.intent import Fabric
-from ...._model.profiles import find_traits, is_infiniband, isolates_rdma
-from ...._model.sriov_operator import Policy
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import find_traits, is_infiniband, isolates_rdma
+from ...._model.operators.sriov_operator import Policy
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from . import plain_network
 from .policy_context import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection
 from .policy_selection import explain_not_selected, select_functions

@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ...._model.hca import Hca, Netdev
-from ...._model.intent import Fabric
-from ...._model.profiles import NIC_POLICY, needs_nic_policy
-from ...fleet.bonds import explain_parts, find_bond
-from ...fleet.hcas_of_fabric import find_candidates
-from ...fleet.vendors import load_rdma
+from ...._analysis.fleet.bonds import explain_parts, find_bond
+from ...._analysis.fleet.hcas_of_fabric import find_candidates
+from ...._analysis.fleet.vendors import load_rdma
+from ...._model.intent.intent import Fabric
+from ...._model.intent.profiles import NIC_POLICY, needs_nic_policy
+from ...._model.node.hca import Hca, Netdev
+from ...._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .policy_context import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
 Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]

@@ -8,11 +8,11 @@ import dataclasses
 import functools
 import typing
 
-from ...._model.hca import NodeHcas
-from ...._model.intent import ClusterIntent
-from ...._model.kubernetes import ClusterNode
-from ...._model.nvidia import NicPolicy
-from ...._model.sriov_operator import NodeState, OperatorFacts, Policy, SupportedNic
+from ...._model.intent.intent import ClusterIntent
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.node.hca import NodeHcas
+from ...._model.operators.nvidia import NicPolicy
+from ...._model.operators.sriov_operator import NodeState, OperatorFacts, Policy, SupportedNic
 
 #: ids of the findings
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ...._model.sriov_operator import Policy, SupportedNic
+from ...._model.operators.sriov_operator import Policy, SupportedNic
 from .policy_context import LIST, POLICY, ClusterBefore, Objection
 
 _RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ...._model.hca import NodeHcas
-from ...._model.sriov_operator import Policy, StateInterface
-from ...controllers.sriov_operator import MELLANOX
-from ...fleet.vendors import load_rdma
+from ...._analysis.controllers.sriov_operator import MELLANOX
+from ...._analysis.fleet.vendors import load_rdma
+from ...._model.node.hca import NodeHcas
+from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import FUNCTIONS, LINK, RDMA, Objection, Where
 
 INTEL = "8086"

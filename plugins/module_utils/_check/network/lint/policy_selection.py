@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.hca import Hca, PciFunction
-from ...._model.kubernetes import ClusterNode
-from ...._model.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
-from ...controllers.sriov_operator import nearest_match, selects
+from ...._analysis.controllers.sriov_operator import nearest_match, selects
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.node.hca import Hca, PciFunction
+from ...._model.operators.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
 from .policy_context import LIST, SELECT, ClusterBefore, Objection
 
 # What it selects

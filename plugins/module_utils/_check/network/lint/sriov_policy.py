@@ -17,9 +17,9 @@ import dataclasses
 import re
 import typing
 
-from ...._model.kubernetes import ClusterNode
-from ...._model.sriov_operator import Policy, StateInterface
-from ...controllers.sriov_operator import find_wanted_by, selects
+from ...._analysis.controllers.sriov_operator import find_wanted_by, selects
+from ...._model.kubernetes.objects import ClusterNode
+from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import OVERLAP, ClusterBefore, Objection
 from .policy_fields import check_fields
 from .policy_functions import check_functions, check_link, check_rdma

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage network: addresses against what the cluster uses already. Check ids: ``network.address*``; without a cluster:
+arithmetic.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import typing
+
+from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
+from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
+from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
+from .arithmetic import count_needed_on_a_node, find_pool, need
+
+_SHOWN = 5
+_WHAT = {
+    "pods": "the pods' own network",
+    "services": "the services' network",
+    "node": "a node's address",
+    "attachment": "another attachment's network",
+}
+
+
+def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> tuple[Finding, ...]:
+    """Two findings at least for each fabric with addresses of its own, and one for what could not be compared."""
+    fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
+    if seen is None:
+        why = "The cluster was not asked which addresses it uses."
+        remedy = "Run the stage again; the error beside it says why it was not asked."
+        return tuple(
+            Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy)
+            for fabric, _ipam in fabrics
+        )
+    seen = _legible(seen)
+    ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
+    findings: list[Finding] = []
+    for fabric, ipam in fabrics:
+        try:
+            pool = find_pool(ipam)
+        except RangeError as error:
+            findings.append(
+                Finding("network.addresses", fabric.name, FAIL, str(error), error.expected, error.why, error.remedy)
+            )
+            continue
+        if isinstance(pool, Pool):
+            findings.append(_check_free(fabric, pool, nodes, seen))
+        else:
+            findings.append(_check_pool(fabric, pool, nodes, seen))
+        findings.append(
+            _check_overlap(
+                fabric, ipam, pool.network, [taken for taken in seen.taken if not _is_ours(taken.owner, ours)]
+            )
+        )
+    return (*findings, *_check_compared(seen))
+
+
+def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
+    """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
+    measurement has left."""
+    return owner in networks or owner.startswith(f"{MEASURING}/")
+
+
+def _legible(seen: AddressFacts) -> AddressFacts:
+    """Return the same, where what is no network counts as unread."""
+    wrong = [item for item in seen.taken if not _is_network(item.network)]
+    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
+    return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
+    """Fabrics of which nothing may be made, with the reason: what is not about one fabric is about all of them."""
+    reasons: dict[str, str] = {}
+    for finding in judge(findings, intent.waivers).closing():
+        for fabric in intent.fabrics:
+            if finding.subject in (fabric.name, "cluster"):
+                reasons.setdefault(fabric.name, f"{finding.check}: {finding.measured}. {finding.why}")
+    return reasons
+
+
+def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
+    """whereabouts: is it still enough without the addresses that nobody gives back?"""
+    leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
+    left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
+    if not leaks:
+        return ok("network.addresses", fabric.name, f"{left} addresses, none leaked", expected)
+    pods = ", ".join(sorted({lease.pod or "no pod" for lease in leaks})[:_SHOWN])
+    measured = f"{left} addresses, {len(leaks)} more are kept for pods that are not there: {pods}"
+    why = (
+        "whereabouts frees an address when the pod's sandbox goes. That did not happen here: a node died, or the CNI"
+        " plugin failed."
+    )
+    remedy = (
+        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or take the entries out of kubectl -n"
+        " kube-system edit ippools.whereabouts.cni.cncf.io."
+    )
+    status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
+    return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
+
+
+def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
+    """nv-ipam: is the pool there, is it what the intent says, and does each node have its share?"""
+    wanted = fabric.pool or NvIpamPool("")
+    name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
+    share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
+    expected = f"{name}: {pool.network}, {_share(wanted.kind, share)} a node"
+    found = next(
+        (
+            item
+            for item in seen.pools
+            if (item.kind, item.namespace, item.name) == (wanted.kind, wanted.namespace, wanted.name)
+        ),
+        None,
+    )
+    if found is None:
+        if wanted.create:
+            return ok("network.address_pool", fabric.name, "not there yet", expected)
+        why = "The intent says that somebody else makes the pool, and it is not there. Pods would get no address."
+        return Finding(
+            "network.address_pool",
+            fabric.name,
+            FAIL,
+            "absent",
+            expected,
+            why,
+            "Make it, correct pool.name and pool.namespace, or set pool.create.",
+        )
+    measured = f"{found.network}, {_share(found.kind, found.share)} a node, shares of {len(found.nodes)} nodes"
+    if (found.network, found.share) != (str(pool.network), share):
+        return _check_other(fabric, found, measured, expected, wanted.create)
+    missing = sorted(set(nodes) - set(found.nodes))
+    if not missing:
+        return ok("network.address_pool", fabric.name, measured, expected)
+    why = (
+        f"No share for {', '.join(missing[:_SHOWN])}: the pool's nodeSelector leaves it out, the pool is used up, or"
+        " the controller of nv-ipam does not run."
+    )
+    remedy = (
+        f"kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml, and the log"
+        " of the controller of nv-ipam."
+    )
+    return Finding(
+        "network.address_pool", fabric.name, FAIL, f"{measured}; {len(missing)} without", expected, why, remedy
+    )
+
+
+def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
+    if not create:
+        why = "The pool in the cluster is another one than the intent says, so its arithmetic proves nothing."
+        return Finding(
+            "network.address_pool",
+            fabric.name,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Correct range and pool in the intent, or change the pool.",
+        )
+    if not found.nodes:
+        return ok("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
+    why = (
+        "The pool will be changed, and nv-ipam then drops all shares: pods that run keep addresses which others may"
+        " get."
+    )
+    return Finding(
+        "network.address_pool",
+        fabric.name,
+        WARN,
+        measured,
+        expected,
+        why,
+        "Stop the pods of this network first, or take a new pool.name.",
+    )
+
+
+def _share(kind: str, share: typing.Optional[int]) -> str:
+    return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
+
+
+def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
+    """Return the range, and the networks that its routes lead to, against all that is in use."""
+    expected = "no overlap with networks of pods, services, nodes and other attachments"
+    # attachments last: who makes many of them hides nothing that is worse
+    met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")
+    routes = [
+        (route, item)
+        for route in _list_routes(ipam)
+        for item in taken
+        if item.kind != "attachment" and _meets(route, item)
+    ]
+    if not met and not routes:
+        return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
+    said = [f"{network} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
+    said += [f"the route to {route} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for route, item in routes]
+    measured = "; ".join(said[:_SHOWN]) + (f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else "")
+    if all(item.kind == "attachment" for item in met) and not routes:
+        # tenants write them as they like, and must not keep a fabric from being made
+        why = (
+            "A pod on both has two ways. Where one IPAM plugin gives out the addresses of both, they use up the same"
+            " ones; else two pods may get one address."
+        )
+        return Finding(
+            "network.address_overlap",
+            fabric.name,
+            WARN,
+            measured,
+            expected,
+            why,
+            "Give each attachment a network of its own.",
+        )
+    why = (
+        "A pod with an interface on this network sends what is meant for the other one into it: it loses nodes,"
+        " services or pods, or meets its address twice."
+    )
+    return Finding(
+        "network.address_overlap", fabric.name, FAIL, measured, expected, why, "Take a network that nobody uses."
+    )
+
+
+def _list_routes(ipam: Ipam) -> list[Network]:
+    """Return the networks to which the routes lead; a default route meets everything and is warned of by
+    validate.routes."""
+    found = []
+    for route in ipam.routes:
+        try:
+            found.append(parse_network(route.dst))
+        except RangeError:
+            continue  # refused by stage validate
+    return [network for network in found if network.prefixlen]
+
+
+def _meets(network: Network, taken: UsedNetwork) -> bool:
+    other = ipaddress.ip_network(taken.network)
+    return other.version == network.version and network.overlaps(other)
+
+
+def _check_compared(seen: AddressFacts) -> list[Finding]:
+    """Return a finding for what the comparison could not see."""
+    expected = "all networks of the cluster"
+    findings = []
+    for item in seen.unread:
+        # a fabric, too, may have the name of a node
+        why, remedy = (
+            "The kubelet of this node writes them, so its own address was not compared.",
+            f"See kubectl get node {item.node} -o yaml, and its kubelet.",
+        )
+        findings.append(
+            Finding(
+                "network.address_overlap", f"node {item.node}", UNKNOWN, item.why, "addresses of a node", why, remedy
+            )
+        )
+    if seen.errors:
+        why = f"The API server did not let us read: {'; '.join(seen.errors[:_SHOWN])}."
+        remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+        findings.append(
+            Finding(
+                "network.address_overlap",
+                "cluster",
+                UNKNOWN,
+                f"{len(seen.errors)} things unread",
+                expected,
+                why,
+                remedy,
+            )
+        )
+    if not seen.pods and not any(taken.kind == "pods" for taken in seen.taken):
+        why = (
+            "No node has a podCIDR, and no pod has an address of its own yet, so the network of the pods is not known."
+        )
+        findings.append(
+            Finding(
+                "network.address_overlap",
+                "pod network",
+                WARN,
+                "not known",
+                expected,
+                why,
+                "Compare it with the ranges by hand.",
+            )
+        )
+    if seen.unclear:
+        why = f"It is not known which addresses these have: {'; '.join(seen.unclear[:_SHOWN])}."
+        measured = f"{len(seen.unclear)} attachments not compared"
+        findings.append(
+            Finding(
+                "network.address_overlap",
+                "attachments",
+                WARN,
+                measured,
+                expected,
+                why,
+                "Compare them with the ranges by hand.",
+            )
+        )
+    return findings

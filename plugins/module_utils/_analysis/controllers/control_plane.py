@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a control-plane node may go: etcd loses its quorum where too many go, and no PodDisruptionBudget of kubeadm's
+keeps it. Pure."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.control_plane import EtcdMember
+from ..._model.kubernetes.objects import ClusterNode
+
+#: of nodes with a member of etcd, by RKE2 and K3s, which may give that role to nodes of its own
+ETCD = "node-role.kubernetes.io/etcd"
+#: labels of control-plane nodes, the second one of older clusters and of OpenShift, the last one of OpenShift's third
+#: member of etcd beside two nodes. No kubelet may write them: of the labels below kubernetes.io the admission plugin
+#: NodeRestriction leaves it some names, kubelet.kubernetes.io/ and node.kubernetes.io/
+LABELS = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    ETCD,
+    "node-role.kubernetes.io/arbiter",
+)
+#: MicroK8s gives its nodes this label alone, by their kubelets
+MICROK8S = "node.kubernetes.io/microk8s-controlplane"
+
+
+def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> bool:
+    """Return whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static
+    pod, proves nothing.
+
+    :param nodes: of the cluster: where one of them has a label of ``LABELS``, MicroK8s' does not count
+    """
+    return _has_role(node) or (MICROK8S in node.labels and not any(map(_has_role, nodes)))
+
+
+def list_control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
+    """Return all such nodes."""
+    return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
+
+
+def _has_role(node: ClusterNode) -> bool:
+    return any(label in node.labels for label in LABELS)
+
+
+def explain_why_kept(
+    node: ClusterNode,
+    nodes: typing.Sequence[ClusterNode],
+    members: typing.Sequence[EtcdMember],
+    unread: str,
+    awaited: typing.Container[str] = (),
+) -> str:
+    """Return why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
+
+    Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them
+    has a member of etcd that is Ready; where nodes have the role etcd, each of those. A member on any other node does
+    not count: a kubelet may say that it runs one.
+
+    :param unread: why etcd's pods could not be read; empty where they were
+    :param awaited: nodes that are away by this roll, and come back before its turn
+    """
+    if not is_control_plane(node, nodes):
+        return ""
+    control = list_control_plane(nodes)
+    others = [other for other in control if other.name != node.name and other.name not in awaited]
+    down = [other.name for other in others if not other.ready or other.unschedulable]
+    if down:
+        return (
+            f"it is a control-plane node, and {', '.join(down)} is not Ready, or cordoned, too. Bring the other one"
+            " back first: kubectl get nodes."
+        )
+    if unread:
+        return (
+            f"it is a control-plane node, and the members of etcd could not be read ({unread}). Give the user of the"
+            " kubeconfig the right to list pods."
+        )
+    seats = {node.name, *(other.name for other in control)}
+    members = [member for member in members if member.node in seats]
+    if not members:
+        why = (
+            "no pod of etcd is seen in kube-system (component=etcd) or openshift-etcd (app=etcd), so that nobody knows"
+            " whether etcd bears it"
+        )
+        return (
+            f"it is a control-plane node, and {why}. Reset such nodes by hand, one after the other, and take them out"
+            " of the inventory."
+        )
+    ready = {member.node for member in members if member.ready}
+    every = (node, *others)
+    having = {member.node for member in members} | {other.name for other in every if ETCD in other.labels}
+    split = any(ETCD in other.labels for other in every)
+    lacking = [other.name for other in every if other.name not in ready and (other.name in having or not split)]
+    if lacking:
+        return (
+            f"it is a control-plane node, and etcd has no Ready member on {', '.join(lacking)}. Bring it back first:"
+            " kubectl get pods -A -l component=etcd."
+        )
+    return ""
+
+
+def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
+    """Describe the effect of a reset on a cluster that has no control-plane node to spare.
+
+    :param going: names of the nodes that are reset
+    """
+    control = [node.name for node in list_control_plane(nodes)]
+    mine = [name for name in going if name in control]
+    if not mine:
+        return ()
+    if len(nodes) == 1:
+        return (
+            (
+                f"single-node cluster: {mine[0]} is its only node. While it is reset there is no API server, and no pod"
+                " runs."
+            ),
+        )
+    if len(control) == 1:
+        return (
+            (
+                f"{mine[0]} is the only control-plane node. While it is reset there is no API server, and nobody"
+                " schedules pods."
+            ),
+        )
+    if len(control) == len(nodes):
+        why = (
+            "all of its nodes are control plane and workers at once. They go one at a time, and etcd bears no other"
+            " loss meanwhile"
+        )
+        return (f"compact cluster of {len(nodes)} nodes: {why}.",)
+    return ()

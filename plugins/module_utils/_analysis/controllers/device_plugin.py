@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why a node does not offer the virtual functions that it has. The one answer for the wait of stage network and for
+stage virtual_functions."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.objects import ClusterNode
+
+_LOG = "See the log of the pod sriov-device-plugin on the node"
+
+
+def why_not_offered(
+    node: ClusterNode, resource: str, wanted: int, handed_to: typing.Collection[str] = ()
+) -> tuple[str, str]:
+    """Cause, beginning with the name of the layer, and remedy, where a node has all virtual functions and offers
+    another number of them.
+
+    :param resource: with its prefix
+    :param wanted: functions that the node has
+    :param handed_to: resources, without a prefix, to which the operator hands these functions; empty when that is not
+        known
+    """
+    prefix, _slash, own = resource.rpartition("/")
+    offered = node.allocatable.get(resource)
+    if handed_to and own not in handed_to:
+        why = (
+            f"Operator: it hands these functions to the resource {', '.join(sorted(handed_to))}, so another policy"
+            " decides."
+        )
+        return why, "Compare the policies' priority and nicSelector."
+    if resource in node.unread:
+        why = f"API: the node writes '{node.unread[resource]}' as the number of {resource}, which is no whole number."
+        return why, f"Read status.allocatable of kubectl get node {node.name} -o yaml, and report this text."
+    if offered is None:
+        alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
+        if alike:
+            return (
+                f"Intent: the cluster offers {alike[0]}/{own}, with another prefix than {prefix}.",
+                f"Set resource_prefix of rdma_cluster to {alike[0]}.",
+            )
+        why = "Device plugin: it does not offer this resource."
+        remedy = (
+            "Check that it runs on the node (label sriovnetwork.openshift.io/device-plugin), with the resource in its"
+            " ConfigMap device-plugin-config."
+        )
+        return why, f"{remedy} {_LOG}."
+    if offered > wanted:
+        return (
+            "Device plugin: its resource takes in functions that are not of this fabric.",
+            "Compare the nicSelector of all policies with this resource name.",
+        )
+    return (
+        (
+            f"Device plugin: the node has all {wanted} functions, and it offers {offered}: it does not see the others"
+            " or finds them unhealthy."
+        ),
+        f"{_LOG}.",
+    )

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What stops a drain of ours, as it stops ``kubectl drain``. Pure."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.intent.intent import DrainOptions
+from ..._model.kubernetes.disruption import ClusterPod
+from .sriov_operator import leaves
+
+#: of the pods that stop it, those that are named
+_NAMED = 5
+
+
+def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
+    """Return why a node with these pods is not drained, in words, each with what to do; empty when nothing stops it.
+
+    A pod without a controller, and one with emptyDir data. Ended pods stop nothing, and neither do pods of DaemonSets
+    and static pods, which stay, nor the pods of a run of the collection. [k8s.io/kubectl pkg/drain/filters.go
+    daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
+    """
+    going = [pod for pod in pods if leaves(pod, True, "") and not pod.ended and not pod.of_run]
+    alone, local = (_named(pod for pod in going if not pod.owner), _named(pod for pod in going if pod.empty_dir))
+    found = []
+    if alone and not allowed.force:
+        how = "rdma_cluster.drain.force: true (platform_delete_unmanaged: true does the same)"
+        found.append(f"nothing makes these pods again: {alone}. End them, or allow it with {how}.")
+    if local and not allowed.delete_empty_dir_data:
+        how = "rdma_cluster.drain.delete_empty_dir_data: true"
+        found.append(
+            f"a drain deletes the emptyDir data of these pods: {local}. Save what is needed and end them, or allow it"
+            f" with {how}."
+        )
+    return tuple(found)
+
+
+def _named(pods: typing.Iterable[ClusterPod]) -> str:
+    names = [f"{pod.namespace}/{pod.name}" for pod in pods]
+    return folded(names, _NAMED)

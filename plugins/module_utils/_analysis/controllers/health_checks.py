@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which health checks would remediate a node while a roll has it away. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.control_plane import HealthCheck, Machine
+from ..._model.kubernetes.objects import ClusterNode
+from .sriov_operator import matches
+
+#: what to do about one, where the roll can pause it
+HOW = "rdma_cluster.pause_health_checks: true pauses it until the node is back; or pause it yourself, and run again"
+#: API groups that a cluster may serve: kind of the health check, and of what it selects
+BY_GROUP: dict[str, tuple[str, str]] = {
+    "machine.openshift.io": ("MachineHealthCheck.machine.openshift.io", "Machine.machine.openshift.io"),
+    "cluster.x-k8s.io": ("MachineHealthCheck.cluster.x-k8s.io", "Machine.cluster.x-k8s.io"),
+    "remediation.medik8s.io": ("NodeHealthCheck", "Node"),
+}
+
+
+def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Machine]]) -> HealthCheck:
+    """Return a MachineHealthCheck with the nodes of the Machines that it selects; all nodes where a Machine does not
+    say which node is its own.
+
+    :param machines: of all namespaces; None where they could not be read
+    """
+    if machines is None:
+        return check
+    mine = [
+        one
+        for one in machines
+        if one.namespace == check.namespace and (check.selector is None or matches(check.selector, one.labels))
+    ]
+    return (
+        check
+        if any(not one.node for one in mine)
+        else dataclasses.replace(check, nodes=tuple(one.node for one in mine))
+    )
+
+
+def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthCheck:
+    """Return a NodeHealthCheck with the nodes that it selects."""
+    return dataclasses.replace(
+        check, nodes=tuple(one.name for one in nodes if check.selector is None or matches(check.selector, one.labels))
+    )
+
+
+def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
+    """Return those that would act on a node, or may: not those that somebody else has paused."""
+    return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
+
+
+def remediates(
+    node: ClusterNode,
+    checks: typing.Iterable[HealthCheck],
+    unread: typing.Mapping[str, str],
+    allowed: bool,
+    how: str = HOW,
+) -> tuple[str, ...]:
+    """Return why a node is not reset, in words, each with what to do.
+
+    :param unread: kinds of health checks that could not be read, and why
+    :param allowed: whether they may be paused
+    :param how: what to do about one that is not
+    """
+    kinds = [kind for kind, _selected in BY_GROUP.values() if kind in unread]
+    if kinds:
+        told = "; ".join(f"{kind}: {unread[kind]}" for kind in kinds)
+        return (
+            (
+                f"whether a health check would remediate it while it is away is not known ({told}). Give the user of"
+                " the kubeconfig the right to list it."
+            ),
+        )
+    found = list_watching(node, checks) if not allowed else ()
+    if not found:
+        return ()
+    names = ", ".join(map(str, found[:3]))
+    return (f"{names} would remediate it while it is away, which may reboot or reprovision it. {how}.",)

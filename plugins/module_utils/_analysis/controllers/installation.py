@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How an operator of the table is installed, in the words of a remedy, and who has installed one."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.job.stack import Controller
+from ..._model.operators.operators import (
+    GPU,
+    JOBSET,
+    KUEUE,
+    NETWORK,
+    NFD,
+    NFD_LABELS,
+    TRAINER,
+    Needed,
+    Operator,
+    OperatorChart,
+    OperatorsSeen,
+)
+
+_BY = {"olm": "by OLM", "nvidia-network-operator": "as a part of NVIDIA's network operator", "helm": "by Helm"}
+#: API groups of the definitions that charts bring
+_GROUPS = {
+    NFD: ("nfd.k8s-sigs.io",),
+    NETWORK: ("mellanox.com", "nv-ipam.nvidia.com"),
+    GPU: ("nvidia.com",),
+    JOBSET: ("jobset.x-k8s.io",),
+    TRAINER: ("trainer.kubeflow.org",),
+    KUEUE: ("kueue.x-k8s.io",),
+}
+
+
+def describe_installation_step(operator: Operator, olm: bool = False) -> str:
+    """Return the next step of who lacks it.
+
+    :param olm: operators are installed by OLM in this cluster
+    """
+    if olm and operator.package is not None:
+        package = operator.package
+        return (
+            f"Set operators_install to true, or subscribe to package {package.name} of {package.source} in namespace"
+            f" {package.namespace}."
+        )
+    if operator.chart is not None and not (olm and operator.by_hand):
+        return f"Set operators_install to true, or {helm_install(operator.chart)}."
+    return operator.by_hand
+
+
+def helm_install(chart: OperatorChart) -> str:
+    repository = f" --repo {chart.repository}" if chart.repository else ""
+    return (
+        f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release}"
+        f" {chart.reference}"
+    )
+
+
+def describe_half_installed(namespace: str) -> str:
+    """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
+    Helm then refuses to go on, or leaves it so."""
+    return (
+        f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
+        " operators_install: true takes it up again"
+    )
+
+
+def name_way_to_trust(namespace: str) -> str:
+    """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in
+    it."""
+    look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
+    broken_off = "a release whose first installation broke off by helm uninstall"
+    ends = (
+        f"take out what is not the operator's, {broken_off}; or delete the namespace; or, if it is yours, add it to"
+        " operators_trusted_namespaces"
+    )
+    return f"See whose it is: {look}. Then {ends}."
+
+
+def describe_helm_removal(operator: Operator, release: str, namespace: str) -> str:
+    """Return the commands that remove a release: its objects while it runs, which alone takes their finalizers off,
+    then the release, its definitions, and its namespace.
+
+    :param release: of Helm; empty where it is gone
+    """
+    groups = " and ".join(
+        f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ())
+    )
+    steps = (
+        [f"delete the objects of all kinds that are named by {groups} (kubectl delete KIND --all -A)"]
+        if groups and release
+        else []
+    )
+    steps += [f"helm uninstall --wait -n {namespace} {release}"] if release else []
+    steps += [f"delete the definitions that are named by {groups} (kubectl delete crd NAME)"] if groups else []
+    return "; then ".join([*steps, f"kubectl delete namespace {namespace}"])
+
+
+def describe_installer(found: Controller) -> str:
+    """Describe who installed it, as far as its Deployment shows."""
+    release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
+    return f"{_BY.get(found.origin, 'by hand')}{release}"
+
+
+def describe_installation(found: Controller) -> str:
+    """Describe an installation: its namespace, version, installer, and the number of its ready pods."""
+    return (
+        f"{found.name} {found.version or 'of a version that nothing tells'}, {describe_installer(found)}, "
+        f"{found.ready} of {found.wanted} pods ready"
+    )
+
+
+def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
+    """Return whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote
+    them."""
+    return (
+        all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
+        and bool(nodes)
+        and set(nodes) <= set(seen.labelled)
+    )

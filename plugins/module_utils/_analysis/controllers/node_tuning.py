@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What OpenShift's Node Tuning Operator makes of our Tuned: may it be there, and has each node taken it; if not,
+why."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.disruption import ClusterPod
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.node.node_tuning import NAMESPACE, TUNED, NodeProfile, NodeSetting
+
+#: seconds in which the operator chooses a profile; a node that has another one then does not get ours by itself
+CHOOSES_SECONDS = 60.0
+#: of the pods that run TuneD [assets/tuned/manifests/ds-tuned.yaml]
+POD_LABEL = ("openshift-app", "tuned")
+#: who has a control plane beside its work gets OpenShift's profile for that
+CONTROL_PLANE = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+    "node-role.kubernetes.io/infra",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TuningState:
+    """The state of the operator at one time.
+
+    :ivar invalid: why the operator does not take the Tuned; empty: it does
+    :ivar owners: who recommends a profile, with its priority, by the name of the profile
+    """
+
+    nodes: typing.Mapping[str, ClusterNode]
+    profiles: typing.Mapping[str, NodeProfile]
+    pods: tuple[ClusterPod, ...] = ()
+    invalid: str = ""
+    owners: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def parent(nodes: typing.Iterable[ClusterNode]) -> str:
+    """Return the profile of OpenShift's own to which ours adds."""
+    return (
+        "openshift-control-plane"
+        if any(set(CONTROL_PLANE) & node.labels.keys() for node in nodes)
+        else "openshift-node"
+    )
+
+
+def explain_refusal(
+    profiles: typing.Mapping[str, typing.Mapping[str, str]], nodes: typing.Iterable[ClusterNode]
+) -> tuple[str, str]:
+    """Return why there must be no Tuned of ours, and what to do instead; both empty: it may be there.
+
+    :param profiles: labels of the nodes that each PerformanceProfile is for, by its name
+    """
+    for name, labels in profiles.items():
+        taken = [node.name for node in nodes if labels.items() <= node.labels.items()]
+        if taken:
+            why = (
+                f"PerformanceProfile {name} tunes {taken[0]}{f' and {len(taken) - 1} more' if len(taken) > 1 else ''};"
+                " of two profiles a node gets one"
+            )
+            return (
+                why,
+                (
+                    f"Put the lines into a Tuned with include=openshift-node-performance-{name} and a priority under"
+                    " 20, which is yours, and rdma_cluster.tuning.set: false."
+                ),
+            )
+    return "", ""
+
+
+def find_setting(
+    name: str, data: str, selector: typing.Mapping[str, str], seen: TuningState, seconds: float
+) -> NodeSetting:
+    """Return the state of the settings on one node.
+
+    :param data: text of our profile
+    :param selector: labels by which our Tuned matches nodes
+    :param seconds: since the Tuned was applied
+    """
+    node, profile, late = seen.nodes.get(name), seen.profiles.get(name), seconds >= CHOOSES_SECONDS
+    look = f"oc -n {NAMESPACE} get profile.tuned.openshift.io {name} -o yaml"
+    if node is None:
+        return NodeSetting(
+            "stuck",
+            "the cluster has no node of this name",
+            "Name the node in the inventory as the cluster does: oc get nodes.",
+        )
+    missing = [f"{key}={value}" for key, value in selector.items() if node.labels.get(key) != value]
+    if missing:
+        return NodeSetting(
+            "stuck",
+            f"it lacks the label {missing[0]}, by which Tuned {TUNED} matches nodes",
+            f"oc label node {name} {missing[0]}",
+        )
+    if seen.invalid:
+        return NodeSetting(
+            "stuck",
+            f"the operator does not take Tuned {TUNED}: {seen.invalid}",
+            f"oc -n {NAMESPACE} get tuned {TUNED} -o yaml",
+        )
+    if profile is None:
+        why = f"there is no Profile {name} in {NAMESPACE}"
+        return NodeSetting(
+            "stuck" if late else "coming",
+            why,
+            f"See why the operator makes none: oc -n {NAMESPACE} logs deployment/cluster-node-tuning-operator.",
+        )
+    if profile.wanted != TUNED:
+        owner = seen.owners.get(profile.wanted, "")
+        why = f"the operator has chosen profile {profile.wanted or 'none'}{f' of {owner}' if owner else ''}"
+        remedy = f"Give that Tuned a priority over 20, or no match for this node; then: {look}."
+        return NodeSetting("stuck" if late else "coming", why, remedy)
+    if profile.data is not None and profile.data.strip() != data.strip():
+        return NodeSetting(
+            "stuck" if late else "coming",
+            "the operator has not handed our lines to it yet",
+            f"See what it has: {look}.",
+        )
+    if not any(pod.node == name and POD_LABEL in pod.labels.items() and not pod.ended for pod in seen.pods):
+        why = (
+            "no pod of DaemonSet tuned runs on"
+            f" it{f'; the node is not ready: {node.not_ready}' if not node.ready else ''}"
+        )
+        return NodeSetting("stuck" if late else "coming", why, f"See why: oc -n {NAMESPACE} describe daemonset tuned.")
+    if not profile.current or profile.active != TUNED:
+        return NodeSetting(
+            "coming",
+            f"TuneD on it has not taken it yet, it has {profile.active or 'none'}",
+            f"See what TuneD says there: {look}.",
+        )
+    if profile.degraded:
+        return NodeSetting(
+            "stuck",
+            f"TuneD on it is degraded: {profile.message or 'it gives no reason'}",
+            f"Correct what it names; then: {look}.",
+        )
+    if not profile.applied:
+        return NodeSetting(
+            "coming",
+            f"TuneD has not applied it: {profile.message or 'it gives no reason'}",
+            f"See what TuneD says there: {look}.",
+        )
+    return NodeSetting("set")

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which nodes have an observer, and why the others have none, in the words of who refused it: the API server, the
+scheduler or the kubelet.
+
+A DaemonSet has no pod on a node that its selector leaves out, and says so nowhere
+[pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod]. A pod that the API server refuses shows in an event
+of the DaemonSet only, which names no node: it is the reason of all that have none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.base.text import both_ends
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.kubernetes.observers import DAEMON_SET, ClusterEvent, Observer, ObserverPod, ObserverSet, ObserversSeen
+from .image_pull import Keys, explain, names_cause
+
+#: seconds that a reason may last until waiting no longer helps; a reason that is not here waits for the limit
+GRACE: dict[str, float] = {
+    "no_node": 0.0,
+    "left_out": 0.0,
+    "unread": 10.0,
+    "no_daemon_set": 10.0,
+    # a binding that was just made is known to the admission some seconds later
+    "scc": 20.0,
+    "pod_security": 20.0,
+    "quota": 20.0,
+    "priority_class": 20.0,
+    "policy": 20.0,
+    "refused": 20.0,
+    "container": 30.0,
+    "image": 60.0,
+    "unschedulable": 60.0,
+    "ended": 60.0,
+    # the control plane itself has waited for 40 s or more before it says NotReady
+    "node_not_ready": 60.0,
+    "no_pod": 60.0,
+    "not_seen": 60.0,
+    "sandbox": 120.0,
+}
+#: what the API server says when it refuses a pod; the first that fits counts
+_REFUSALS: tuple[tuple[str, typing.Pattern[str]], ...] = (
+    ("scc", re.compile(r"security context constraint")),
+    ("pod_security", re.compile(r"violates PodSecurity|PodSecurityPolicy")),
+    ("quota", re.compile(r"exceeded quota|failed quota|insufficient quota")),
+    ("priority_class", re.compile(r"no PriorityClass|priorityClass is not permitted")),
+    ("policy", re.compile(r"admission webhook|ValidatingAdmissionPolicy")),
+)
+#: the namespace is made and removed by the role, unless an admin has prepared it: a Secret must be in one that stays
+_KEYS = Keys(
+    "observers_image",
+    "observers_pull_policy",
+    "observers_pull_secrets, in a namespace that stays (docs/observers.md)",
+    "",
+    "",
+)
+#: events of a pod that is about to start, when it does not
+_START = (
+    "FailedCreatePodSandBox",
+    "FailedCreatePodContainer",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedSync",
+    "NetworkNotReady",
+)
+_COMBINED = "(combined from similar events): "
+#: any kubelet may write an event, and the name of the pod stands in a command
+_FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/([a-z0-9][a-z0-9.-]{0,252}) on node ([^\s,]+),")
+
+
+def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> tuple[Observer, ...]:
+    """Each node: ready, or waiting with its reason. What lasts too long is told by Patience."""
+    index = _Index(seen)
+    return tuple(index.judge(node) for node in nodes)
+
+
+def line(observer: Observer) -> str:
+    """Why a node has no observer, in a line; empty when it has one."""
+    if observer.phase == "ready":
+        return ""
+    return f"{absence(observer)}. {observer.remedy}".strip()
+
+
+def absence(observer: Observer) -> str:
+    """That a node has no observer, and why; without what to do."""
+    return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split()).rstrip('.')}"
+
+
+def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the nodes that a selector takes, of Linux."""
+    wanted = {"kubernetes.io/os": "linux", **node_selector}
+    return tuple(
+        sorted(node.name for node in nodes if all(node.labels.get(key) == value for key, value in wanted.items()))
+    )
+
+
+class Patience:
+    """Turns a reason that lasts too long into a failure. Time is given in, so that a test needs none."""
+
+    def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
+        """:param grace: seconds of each reason, instead of those of GRACE"""
+        self._grace = GRACE if grace is None else grace
+        self._since: dict[str, tuple[str, float]] = {}
+
+    def apply(self, observers: typing.Iterable[Observer], now: float) -> tuple[Observer, ...]:
+        """:param now: seconds of a monotonic clock"""
+        return tuple(self._one(observer, now) for observer in observers)
+
+    def _one(self, observer: Observer, now: float) -> Observer:
+        reason, since = self._since.get(observer.node, ("", now))
+        if reason != observer.reason:
+            since = now
+        self._since[observer.node] = (observer.reason, since)
+        over = observer.reason in self._grace and now - since >= self._grace[observer.reason]
+        return dataclasses.replace(observer, phase="failed") if observer.phase == "waiting" and over else observer
+
+    def wake(self, now: float) -> typing.Optional[float]:
+        """Seconds until the next reason becomes a failure; None when none will."""
+        ends = [since + self._grace[reason] - now for reason, since in self._since.values() if reason in self._grace]
+        left = [seconds for seconds in ends if seconds > 0]
+        return min(left) if left else None
+
+
+class _Index:
+    """What was seen, by node and by pod."""
+
+    def __init__(self, seen: ObserversSeen) -> None:
+        self._seen = seen
+        self._pods: dict[str, list[ObserverPod]] = {}
+        for pod in seen.pods:
+            if seen.daemon is not None and seen.daemon.controls(pod):
+                self._pods.setdefault(pod.node, []).append(pod)
+        #: by uid; of a pod that has ended, of which only the name is known, words alone by its name
+        self._of_pods: dict[str, list[ClusterEvent]] = {}
+        self._words_of: dict[str, ClusterEvent] = {}
+        #: by node, the name of the last pod that ended there
+        self._ended: dict[str, str] = {}
+        self._refusal: typing.Optional[ClusterEvent] = None
+        daemon = seen.daemon
+        for event in sorted(seen.events, key=_time):
+            # any kubelet may write an Event about any object, and knows the uid of its own pods alone
+            if event.kind == "Pod" and event.warning and event.uid:
+                self._of_pods.setdefault(event.uid, []).append(event)
+                self._words_of[event.name] = event
+            elif event.kind == "DaemonSet" and daemon is not None and event.uid and event.uid == daemon.uid:
+                if event.reason == "FailedCreate":
+                    self._refusal = event
+                found = _FAILED_POD.search(event.message)
+                if found:
+                    self._ended[found[2]] = found[1]
+
+    def judge(self, node: str) -> Observer:
+        daemon, pod = self._seen.daemon, self._pod(node)
+        if pod is not None and pod.phase == "ready" and daemon is not None and pod.template == daemon.template:
+            return Observer(
+                node,
+                "ready",
+                pod=pod.name,
+                uid=pod.uid,
+                container=pod.container,
+                image_id=pod.image_id,
+                restarts=pod.restarts,
+            )
+        reason, detail, remedy = self._why_not(node, pod)
+        return Observer(
+            node, "waiting", reason, both_ends(detail), remedy, pod.name if pod else "", pod.uid if pod else ""
+        )
+
+    def _pod(self, node: str) -> typing.Optional[ObserverPod]:
+        """The pod that counts: the one that stays, before one that goes."""
+        return min(
+            self._pods.get(node, ()), key=lambda pod: (pod.deleting, pod.phase != "ready", pod.name), default=None
+        )
+
+    def _why_not(self, name: str, pod: typing.Optional[ObserverPod]) -> tuple[str, str, str]:
+        seen, daemon, node = self._seen, self._seen.daemon, self._seen.nodes.get(name)
+        if seen.unread:
+            return (
+                "unread",
+                "; ".join(seen.unread),
+                "Give the user of the kubeconfig the rights: kubectl apply -f docs/rbac/observers.yml",
+            )
+        if node is None:
+            return (
+                "no_node",
+                "the cluster knows no such node",
+                "Name the node as the cluster does; kubectl get nodes lists them",
+            )
+        if daemon is None:
+            return (
+                "no_daemon_set",
+                f"there is no DaemonSet {seen.namespace}/{DAEMON_SET}",
+                f"Start them again; see kubectl get events -n {seen.namespace}",
+            )
+        if pod is None or pod.deleting:
+            return self._without_pod(node, daemon, pod)
+        return self._with_pod(node, daemon, pod)
+
+    def _without_pod(
+        self, node: ClusterNode, daemon: ObserverSet, pod: typing.Optional[ObserverPod]
+    ) -> tuple[str, str, str]:
+        space = self._seen.namespace
+        if daemon.nodes and node.name not in daemon.nodes:
+            return (
+                "left_out",
+                "the DaemonSet is for other nodes, by their names",
+                "Add it to the observers' nodes, or leave the list empty",
+            )
+        missing = [f"{key}={value}" for key, value in daemon.node_selector.items() if node.labels.get(key) != value]
+        if missing:
+            return (
+                "left_out",
+                f"the node selector of the DaemonSet leaves it out: the node has no label {', '.join(missing)}",
+                (
+                    f"Change the observers' node selector, or label the node: kubectl label node {node.name}"
+                    f" {' '.join(missing)}"
+                ),
+            )
+        if not daemon.seen:
+            remedy = (
+                "Bring the controller manager of the control plane back: kubectl get pods -n kube-system -l"
+                " component=kube-controller-manager"
+            )
+            return "not_seen", "the DaemonSet's controller has not seen it yet", remedy
+        if pod is not None:
+            return (
+                "outdated",
+                f"pod {pod.name} is being deleted",
+                f"See what keeps it: kubectl get pod {pod.name} -n {space} -o yaml",
+            )
+        if self._refusal is not None:
+            return _refused(self._refusal.message, space)
+        ended = self._of_ended(node.name)
+        if ended:
+            return ended
+        if not node.ready:
+            return self._lost(node)
+        return (
+            "no_pod",
+            "its pod is not made yet",
+            f"See the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}",
+        )
+
+    def _with_pod(self, node: ClusterNode, daemon: ObserverSet, pod: ObserverPod) -> tuple[str, str, str]:
+        show = f"kubectl describe pod {pod.name} -n {self._seen.namespace}"
+        words = self._words(pod)
+        if pod.template != daemon.template and pod.phase == "ready":
+            return (
+                "outdated",
+                f"pod {pod.name} is of the DaemonSet as it was before",
+                f"See why it is not replaced: kubectl describe daemonset {daemon.name}",
+            )
+        if pod.phase == "failed":
+            return (
+                "ended",
+                words,
+                f"Correct what ended it, for the kubelet will end the next one as well; {show} shows it",
+            )
+        if pod.suspect == "unschedulable":
+            return (
+                "unschedulable",
+                words,
+                f"Make room on the node, or have the observers ask for less; {show} shows what the scheduler misses",
+            )
+        if not node.ready and pod.suspect != "image":
+            return self._lost(node)
+        if pod.suspect == "image":
+            return "image", words, explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))[1]
+        if pod.suspect == "container":
+            return (
+                "container",
+                words,
+                f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it",
+            )
+        if any(event.reason in _START for event in self._of_pods.get(pod.uid, ())):
+            return "sandbox", words, f"Correct what the kubelet names; {show} shows all of it"
+        return "starting", words, f"See how far it is: {show}"
+
+    def _lost(self, node: ClusterNode) -> tuple[str, str, str]:
+        detail = f"the node is not ready: {node.not_ready or 'its condition Ready is not True'}"
+        return (
+            "node_not_ready",
+            detail,
+            (
+                f"Bring the node back: see its power, kubelet and network; kubectl describe node {node.name} has its"
+                " conditions"
+            ),
+        )
+
+    def _of_ended(self, node: str) -> typing.Optional[tuple[str, str, str]]:
+        """Of a pod that ended there and is gone; its own events stay."""
+        name = self._ended.get(node)
+        if not name:
+            return None
+        last = self._words_of.get(name)
+        words = [] if last is None else [f"{last.reason}: {last.message}"]
+        detail = "; ".join([f"its pod {name} ended, and the next one is to come", *words])
+        remedy = (
+            f"Correct what ended it: kubectl get events -n {self._seen.namespace} --field-selector"
+            f" involvedObject.name={name}"
+        )
+        return "ended", detail, remedy
+
+    def _words(self, pod: ObserverPod) -> str:
+        """The state of a pod, with the cause: that is in its last event which does more than name the state."""
+        causes = [event for event in self._of_pods.get(pod.uid, ()) if names_cause(event.message)]
+        # what it says first is enough where the kubelet repeats it
+        return "; ".join(
+            [
+                pod.detail,
+                *(f"{event.reason}: {event.message}" for event in causes[-1:] if event.message not in pod.detail),
+            ]
+        )
+
+
+def _time(event: ClusterEvent) -> str:
+    return event.time
+
+
+def _refused(message: str, namespace: str) -> tuple[str, str, str]:
+    reason = next((name for name, pattern in _REFUSALS if pattern.search(message)), "refused")
+    events = f"kubectl get events -n {namespace} --field-selector reason=FailedCreate"
+    # what the recorder of events writes before those that come after many alike
+    message = message[len(_COMBINED) :] if message.startswith(_COMBINED) else message
+    remedies = {
+        "scc": (
+            "Let the pods use the SCC, or ask the cluster's admin: oc adm policy add-scc-to-user privileged -z"
+            f" {DAEMON_SET} -n {namespace}"
+        ),
+        "pod_security": (
+            f"Let it take privileged pods: kubectl label namespace {namespace}"
+            " pod-security.kubernetes.io/enforce=privileged --overwrite"
+        ),
+        "quota": (
+            "Raise the quota, or set observers_resources or observers_priority_class as it asks: kubectl describe"
+            f" resourcequota -n {namespace}"
+        ),
+        "priority_class": "Name a priority class that is there; kubectl get priorityclass lists them",
+        "policy": (
+            f"Have the policy that the message names let the pods of namespace {namespace} pass; {events} shows all"
+            " of it"
+        ),
+        "refused": f"Correct what the API server names; {events} shows all of it",
+    }
+    return reason, message, remedies[reason]

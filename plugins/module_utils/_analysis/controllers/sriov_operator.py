@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each
+function, when that needs a change, which pool a node is drained in, and which pods go. Pure; read from the operator's
+source, release 1.6.0, and named with each rule.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing
+
+from ..._model.base.text import parse_number
+from ..._model.kubernetes.disruption import ClusterPod, LabelSelector, MachinePool, NodePool
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
+
+#: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
+_DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
+_NO_GUID = "0000:0000:0000:0000"
+MELLANOX = "15b3"
+
+
+# Selection
+
+
+def selects(policy: Policy, interface: StateInterface) -> bool:
+    """Return whether the policy's nicSelector selects this physical function. [api/v1/helper.go Selected]"""
+    return not find_differences(policy, interface)
+
+
+def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
+    """In what a physical function differs from the policy's nicSelector, in words."""
+    # ens1f0#0-3 names a range of virtual functions of ens1f0
+    names = tuple(name.partition("#")[0] for name in policy.pf_names)
+    wishes: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+        ("vendor", interface.vendor, (policy.vendor,) if policy.vendor else ()),
+        ("deviceID", interface.device, (policy.device,) if policy.device else ()),
+        ("rootDevices", interface.address, policy.root_devices),
+        ("pfNames", interface.name, names),
+    )
+    return tuple(
+        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}"
+        for field, seen, allowed in wishes
+        if allowed and seen not in allowed
+    )
+
+
+def nearest_match(policy: Policy, state: NodeState) -> str:
+    """Return the physical function of a node that comes nearest to the policy's nicSelector, and in what it differs;
+    empty when there is none."""
+    if not state.interfaces:
+        return ""
+    near = min(state.interfaces, key=lambda interface: (len(find_differences(policy, interface)), interface.address))
+    return (
+        f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}):"
+        f" {'; '.join(find_differences(policy, near))}"
+    )
+
+
+def takes_node(policy: Policy, node: ClusterNode) -> bool:
+    """Return whether the policy's nodeSelector selects the node."""
+    return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
+
+
+def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
+    """Return whether a selector of the API selects these labels. No selector selects nothing, an empty one
+    everything."""
+    if selector is None:
+        return False
+    tests = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+        "Exists": lambda key, values: key in labels,
+        "DoesNotExist": lambda key, values: key not in labels,
+    }
+    return all(labels.get(key) == value for key, value in selector.labels.items()) and all(
+        wanted.operator in tests and tests[wanted.operator](wanted.key, wanted.values)
+        for wanted in selector.expressions
+    )
+
+
+# What is wanted of each function
+
+
+def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
+    """Return the interfaces that the operator will write into the node's desired state.
+    [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
+
+    Policies with the lower number are applied last and win.
+    """
+    wanted: dict[str, WantedInterface] = {}
+    # "default" is a name of old releases that the operator passes over
+    mine = [
+        policy
+        for policy in policies
+        if policy.name != "default" and takes_node(policy, node) and _selects_something(policy) and policy.vfs_count
+    ]
+    previous = None
+    for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
+        for interface in state.interfaces:
+            if selects(policy, interface):
+                new = find_wanted_by(policy, interface)
+                old = wanted.get(interface.address)
+                wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
+        previous = policy.priority
+    return tuple(wanted.values())
+
+
+def _selects_something(policy: Policy) -> bool:
+    return bool(policy.vendor or policy.device or policy.root_devices or policy.pf_names)
+
+
+def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
+    """Return the settings that one policy requests for a function that it selects."""
+    first, last = 0, policy.vfs_count - 1
+    for name, mark, text in (name.partition("#") for name in policy.pf_names):
+        low, _dash, high = text.partition("-")
+        told = parse_number(low), parse_number(high)
+        if name == interface.name and mark and told[0] is not None and told[1] is not None:
+            first, last = told[0], told[1]
+    group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
+    return WantedInterface(
+        interface.address,
+        policy.vfs_count,
+        interface.name,
+        (group,),
+        policy.mtu,
+        policy.link_type,
+        policy.eswitch_mode,
+        policy.external,
+    )
+
+
+def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
+    """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go
+    mergeConfigs]"""
+    (mine,) = new.groups
+    others = tuple(
+        group
+        for group in old.groups
+        if group.resource != mine.resource and not (group.first <= mine.last and mine.first <= group.last)
+    )
+    if not equal_priority and not others:
+        return new
+    return dataclasses.replace(
+        new, groups=new.groups + others, mtu=max(new.mtu, old.mtu), vfs_count=max(new.vfs_count, old.vfs_count)
+    )
+
+
+def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
+    """Return the differences between a function and its desired state, in words; empty when there are none.
+    [api/v1/helper.go NeedToUpdateSriov]"""
+    found = []
+    # a larger MTU than the wanted one stays
+    if wanted.mtu > (interface.mtu or 0):
+        found.append(f"MTU {interface.mtu or 0} -> {wanted.mtu}")
+    if (wanted.eswitch_mode or "legacy") != (interface.eswitch_mode or "legacy"):
+        found.append(f"eSwitch mode {interface.eswitch_mode or 'legacy'} -> {wanted.eswitch_mode or 'legacy'}")
+    if wanted.vfs_count != interface.vfs_count:
+        found.append(f"virtual functions {interface.vfs_count} -> {wanted.vfs_count}")
+    if interface.admin_state == "down":
+        found.append("link down -> up")
+    # one virtual function speaks for the others
+    return (*found, *itertools.islice(_vf_changes(wanted, interface), 1))
+
+
+def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
+    """Return the changes of virtual functions."""
+    infiniband = (interface.link_type or "").upper() == "IB"
+    for vf in interface.vfs:
+        group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
+        if group is None:
+            continue
+        kept = group.device_type not in ("", "netdevice")
+        if not vf.driver or (kept and vf.driver != group.device_type) or (not kept and vf.driver in _DPDK):
+            yield f"driver of virtual function {vf.index} {vf.driver or 'none'} -> {group.device_type or 'netdevice'}"
+        elif not kept and vf.mtu and group.mtu and vf.mtu != group.mtu:
+            yield f"MTU of virtual function {vf.index} {vf.mtu} -> {group.mtu}"
+        elif not kept and (infiniband or group.rdma) and vf.guid == _NO_GUID:
+            yield f"virtual function {vf.index} has no GUID"
+
+
+def firmware_changes(
+    wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
+) -> typing.Iterator[str]:
+    """Return the changes that the operator writes into the firmware of Mellanox NICs, which need a reboot.
+    [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
+
+    The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
+    """
+    wishes = {item.address: item for item in wanted}
+    for interface in interfaces:
+        wish = wishes.get(interface.address)
+        if interface.vendor != MELLANOX or wish is None or wish.external:
+            continue
+        other = wishes.get(interface.address[:-1] + ("1" if interface.address.endswith("0") else "0"))
+        total = max(wish.vfs_count, other.vfs_count if other else 0)
+        if interface.total_vfs != total:
+            yield f"{interface.address} firmware NUM_OF_VFS {interface.total_vfs} -> {total}"
+        if wish.link_type and interface.link_type and wish.link_type.upper() != interface.link_type.upper():
+            yield f"{interface.address} firmware LINK_TYPE {interface.link_type} -> {wish.link_type.upper()}"
+
+
+# Drains
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """The way in which a node gets its turn.
+
+    :ivar pool: name of its SriovNetworkPoolConfig; empty for the operator's default
+    :ivar size: nodes in the pool
+    :ivar at_once: how many of them may be drained at the same time; None: no limit
+    :ivar limit: where that comes from, in words
+    :ivar blocked: why its turn never comes; empty otherwise
+    """
+
+    pool: str
+    size: int
+    at_once: typing.Optional[int]
+    limit: str
+    blocked: str = ""
+
+
+def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
+    """Return the pools that a node is in; more than one is an error of the operator's."""
+    return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
+
+
+def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
+    """[controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]"""
+    mine = find_pools(node, pools)
+    if len(mine) > 1:
+        names = ", ".join(pool.name for pool in mine)
+        return Turn(
+            mine[0].name,
+            0,
+            0,
+            "",
+            f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses",
+        )
+    if not mine:
+        size = sum(not find_pools(other, pools) for other in nodes)
+        return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
+    (pool,) = mine
+    size = sum(matches(pool.selector, other.labels) for other in nodes)
+    at_once, error = _count_at_once(pool.max_unavailable, size)
+    limit = (
+        f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
+        f" {pool.max_unavailable or 'not set, which is no limit'}"
+    )
+    if error or at_once == 0:
+        blocked = (
+            error
+            or f"{limit}, which is 0 of {size} nodes: percentages are rounded down, and no node ever gets its turn"
+        )
+        return Turn(pool.name, size, 0, limit, blocked)
+    return Turn(pool.name, size, at_once, limit)
+
+
+def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
+    if text is None:
+        return None, ""
+    number = parse_number(text[:-1] if text.endswith("%") else text)
+    if number is None or (text.endswith("%") and not 1 <= number <= 100):
+        return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
+    return (number * size // 100 if text.endswith("%") else number), ""
+
+
+def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
+    """Return whether a drain evicts the pod from its node: all pods before a reboot, else those with a virtual
+    function. [pkg/drain/drainer.go]"""
+    if pod.mirror or pod.owner == "DaemonSet":
+        return False
+    return full or any(name.startswith(prefix) for name in pod.requests)
+
+
+def describe(pool: MachinePool) -> str:
+    """Describe the progress of a MachineConfigPool."""
+    return (
+        f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
+        f" {pool.wanted_config or 'its MachineConfig'}"
+    )
+
+
+def explain_what_holds_back(pool: MachinePool) -> str:
+    """Return why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
+
+    The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
+    OpenshiftBeforeDrainNode]
+    """
+    if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
+        return ""
+    stand = describe(pool)
+    if pool.conditions.get("Degraded") == "True":
+        return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+    if pool.paused:
+        return f"{stand} and is paused, so it never gets further"
+    return ""
+
+
+def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
+    """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
+    None where there is none."""
+    mine = sorted(
+        (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
+    )
+    return mine[0] if mine else None
+
+
+def rolls(pool: MachinePool, node: ClusterNode) -> bool:
+    """Return whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does
+    not, and a degraded one gets no further.
+
+    A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says
+    whether it is through. [machine-config-operator pkg/controller/node/status.go calculateStatus]
+    """
+    if node.machine_config and node.machine_config == pool.wanted_config:
+        return False
+    under_way = pool.conditions.get("Updating") == "True" or pool.wanted_config != pool.current_config
+    return under_way and not pool.paused and pool.conditions.get("Degraded") != "True"

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What new MachineConfigs and KubeletConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how
+many waves, and what keeps it from that.
+
+The rules are those of OpenShift's machine config operator, named with each of them. Part of the plan of stage network,
+see sriov.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
+from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..controllers.budgets import find_held_pods
+from ..controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
+from ..controllers.sriov_operator import describe, find_machine_pool, leaves
+
+_IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
+
+
+@dataclasses.dataclass(frozen=True)
+class Machines:
+    """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
+    else."""
+
+    configs: tuple[HostConfig, ...]
+    others: tuple[HostConfig, ...]
+    pools: tuple[MachinePool, ...]
+    nodes: tuple[ClusterNode, ...]
+    pods: tuple[ClusterPod, ...]
+    budgets: tuple[Budget, ...]
+
+
+def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
+    """Return the plan with what they add to it: one roll of each pool that takes some of them, however many they
+    are."""
+    new = [config for config in machines.configs if not config.there]
+    nodes = {node.node: node for node in planned.nodes}
+    pools = []
+    missed = dict.fromkeys(nodes, new)
+    for pool in machines.pools if machines.configs else ():
+        mine = [config for config in new if find_rendered_configs(pool, config, machines.pools)]
+        reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
+        reasons += (
+            (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
+            if left_paused(pool)
+            else ()
+        )
+        members = tuple(node for node in machines.nodes if reasons and find_machine_pool(node, machines.pools) == pool)
+        for node in members:
+            nodes[node.name] = _rolled(
+                nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines
+            )
+            missed[node.name] = [config for config in new if config not in mine]
+        blocked = tuple(
+            text for config in mine for text in find_conflicting_configs(pool, config, machines.others, machines.pools)
+        )
+        pools += [roll_of(pool, tuple(node.name for node in members), blocked)] if members else []
+    if machines.pools:
+        nodes.update(
+            {name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]}
+        )
+    return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
+
+
+def left_paused(pool: MachinePool) -> bool:
+    """Return whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls
+    then."""
+    return pool.paused_by_us and pool.wanted_config != pool.current_config
+
+
+def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
+    if node.action == "unknown":
+        return node
+    here = [pod for pod in machines.pods if pod.node == node.node and leaves(pod, True, "")]
+    # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator
+    # pkg/platforms/openshift/openshift.go]
+    later = (
+        tuple(f"after that, by the SR-IOV operator: {reason}" for reason in node.reasons)
+        if node.action in ("drain", "reboot")
+        else ()
+    )
+    names = {f"{pod.namespace}/{pod.name}": pod for pod in here}
+    return dataclasses.replace(
+        node,
+        action="reboot",
+        reasons=(*reasons, *later),
+        pods=tuple(names),
+        lost=tuple(name for name, pod in names.items() if not pod.owner and not pod.ended),
+        blockers=tuple(dict.fromkeys((*find_held_pods(here, True, "", machines.budgets), *node.blockers))),
+        rolled_by=pool.name,
+    )
+
+
+def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
+    """A need that does not reach a node would show as a failure much later."""
+    reasons = [
+        f"no MachineConfigPool takes both the node and {config.kind} {config.name}; see rdma_cluster.host."
+        + ("machine_role" if config.kind == "MachineConfig" else "kubelet.pool_labels")
+        for config in configs
+    ]
+    return dataclasses.replace(node, action="unknown", reasons=tuple(reasons))
+
+
+def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
+    """Return how the operator rolls these nodes of a pool.
+
+    :param blocked: what keeps it from that, beside the state of the pool
+    """
+    limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
+    at_once = find_at_once(pool.max_unavailable, len(nodes))
+    if at_once is None:
+        wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
+        return PoolPlan(pool.name, nodes, 0, None, limit, (wrong,), machines=True)
+    blockers = (*_blockers(pool), *blocked)
+    return PoolPlan(
+        pool.name, nodes, at_once, None if blockers else -(-len(nodes) // at_once), limit, blockers, machines=True
+    )
+
+
+def _blockers(pool: MachinePool) -> typing.Iterator[str]:
+    if pool.conditions.get("Degraded") == "True":
+        yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+    if pool.paused and not pool.paused_by_us:
+        yield f"MachineConfigPool {pool.name} is paused by somebody else, who has to let it go on"
+
+
+def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
+    """Return the nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are
+    rounded down.
+
+    [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
+    """
+    if text is None:
+        return 1
+    number = text[:-1] if text.endswith("%") else text
+    if not number.isascii() or not number.isdigit():
+        return None
+    return max(1, int(number) * size // 100 if text.endswith("%") else int(number))
+
+
+def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
+    """Check the progress of the MachineConfigPools.
+
+    :param error: why the new configuration did not get ready
+    """
+    expected = "all machines on the new configuration, after 1 roll"
+    if error:
+        why = f"The pools were let go all the same, so that none stays paused: {error}."
+        yield Finding(
+            check,
+            "MachineConfigPools",
+            FAIL,
+            "not ready",
+            expected,
+            why,
+            "See the log of the machine-config-controller, then run the stage again.",
+        )
+    for roll in rolls:
+        subject, measured = (
+            f"MachineConfigPool {roll.pool}",
+            f"{roll.updated} of {roll.machines} machines on {roll.config or 'nothing'}, rolls: {roll.rolls}",
+        )
+        if roll.error:
+            why = f"Its nodes did not all come to the new configuration: {roll.error}."
+            remedy = (
+                "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then"
+                " run the stage again."
+            )
+            yield Finding(check, subject, FAIL, measured, expected, why, remedy)
+        elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
+            why = "Its nodes have not all come to the new configuration."
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "See oc describe machineconfigpool, then run the stage again.",
+            )
+        elif roll.rolls > 1:
+            why = (
+                "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than"
+                " was planned."
+            )
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "See who else changes MachineConfigs (oc get machineconfig), before the next change.",
+            )
+        elif roll.others:
+            why = f"Each node of the inventory has it. Others of the pool have not: {', '.join(roll.others[:20])}."
+            yield Finding(
+                check,
+                subject,
+                WARN,
+                measured,
+                expected,
+                why,
+                "oc describe node of each of them: one that is NotReady takes nothing.",
+            )
+        else:
+            yield ok(check, subject, measured, expected)
+
+
+def report_not_rolled(
+    planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
+) -> typing.Iterator[Finding]:
+    """Pools that the plan rolls, and of which nobody saw that they did."""
+    seen = {roll.pool for roll in rolls}
+    for pool in planned.pools if planned else ():
+        if pool.machines and pool.name not in seen:
+            expected, why = (
+                "all machines on the new configuration, after 1 roll",
+                "The plan rolls this pool, and nobody waited for it.",
+            )
+            remedy = "See the stage's other findings, then run the stage again."
+            yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
+
+
+def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
+    """Check that each KubeletConfig of the intent is in force, also when nothing of it is new.
+
+    :param stand: None when nobody looked
+    """
+    stand = stand or KubeletStatus()
+    if stand.error or not stand.wanted:
+        why = f"Whether the kubelets have their settings is not known: {stand.error or 'nobody looked'}."
+        remedy = "Give the user the rights of docs/rbac/look.yml, or run the stage again."
+        yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
+    for config in stand.wanted:
+        yield _check_kubelet(config, stand, check_mode)
+
+
+def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -> Finding:
+    check, subject = "network.kubelet", f"KubeletConfig {config.name}"
+    pools = [pool for pool in stand.pools if find_rendered_configs(pool, config, stand.pools)]
+    clashes = [text for pool in pools for text in find_conflicting_configs(pool, config, stand.others, stand.pools)]
+    behind = [
+        pool
+        for pool in pools
+        if not (
+            (current(pool) or pool.name in stand.reached)
+            and set(find_rendered_configs(pool, config, stand.pools)) <= set(pool.sources)
+        )
+    ]
+    if not config.there:
+        why = "Check mode: it would be applied." if check_mode else "It was not applied."
+        remedy = (
+            "Run without --check; where it was refused, see network.disruption, network.drain and"
+            " network.object_accepted."
+        )
+        return Finding(check, subject, UNKNOWN, "not there, or with other settings", _IN_FORCE, why, remedy)
+    if config.refusal is None:
+        why = "The machine config operator has not said whether it takes it is now."
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "no condition of its present generation",
+            _IN_FORCE,
+            why,
+            "See the log of the machine-config-controller.",
+        )
+    if config.refusal:
+        why = (
+            "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside"
+            " 'measured'."
+        )
+        return Finding(
+            check,
+            subject,
+            FAIL,
+            f"Failure: {config.refusal}",
+            _IN_FORCE,
+            why,
+            "Correct what the text names, and run the stage again.",
+        )
+    if clashes or not pools:
+        measured = "accepted, beside another one" if clashes else "accepted, without a pool"
+        why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels by which it selects'}."
+        remedy = (
+            "Put all settings into one KubeletConfig."
+            if clashes
+            else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
+        )
+        return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
+    if behind:
+        why = f"The machines have not all got it: {'; '.join(map(describe, behind))}."
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "accepted, under way",
+            _IN_FORCE,
+            why,
+            "Bring the MachineConfigPool to its end, then run the stage again.",
+        )
+    which = "all machines" if all(map(current, pools)) else "all machines of the inventory, and not on all,"
+    return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the BIOS of a node says, against what is wanted of it. The one answer for whoever asks."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.node.bios import KEYS, BiosAttribute, BiosIntent, BiosSetting, BiosState, Key, NodeBios, State
+from ..._parse.redfish.values import matches
+
+Wanted = typing.Mapping[Key, tuple[typing.Any, ...]]
+
+#: the worse one is the setting's
+_WORST: tuple[State, ...] = ("read_only", "wrong", "unknown", "pending", "ok")
+#: keys whose attributes are different things, of which not each one knows each value
+_ALTERNATIVES = ("profile", "c_states")
+
+
+class _Judged(typing.NamedTuple):
+    state: State
+    why: str
+
+
+def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
+    """Return the wanted values, by key: a value, or a list of values of which any is right.
+
+    :raises RdmaError: no such key, or no such value
+    """
+    found = {}
+    for key, value in data.items():
+        values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if key not in KEYS:
+            raise RdmaError(f"wanted: {key!r} is no key of a BIOS", f"Use one of {', '.join(KEYS)}")
+        if not values or any(not isinstance(one, (str, int, bool)) or not str(one).strip() for one in values):
+            raise RdmaError(
+                f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such"
+            )
+        found[key] = values
+    return typing.cast(Wanted, found)
+
+
+def find_wanted_by(wishes: BiosIntent) -> Wanted:
+    """Return the values that an intent asks for, by key."""
+    given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
+    found = {
+        key: value if isinstance(value, tuple) else (value,)
+        for key, value in given.items()
+        if value is not None and value != ()
+    }
+    return typing.cast(Wanted, found)
+
+
+def describe_way_out(bios: NodeBios) -> str:
+    """Return how to make a setting writable."""
+    if bios.lockdown:
+        return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
+    if bios.jobs:
+        job = bios.jobs[0].id
+        return (
+            "Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm"
+            f" jobqueue delete -i {job}"
+        )
+    return "Set first what it depends on, or leave it out for this node"
+
+
+def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
+    """Return the state of each setting that something is wanted of."""
+    settings = {setting.key: setting for setting in bios.settings}
+    return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
+
+
+def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> BiosState:
+    job = bios.jobs[0].id if bios.jobs else ""
+    if not setting.attributes:
+        where = (
+            f"the registry {bios.registry}"
+            if bios.registry
+            else f"the BIOS, whose registry is missing ({bios.registry_error})"
+        )
+        looked = ", ".join(setting.looked_for) or "nothing: this key was not asked for"
+        return BiosState(
+            setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
+        )
+    attributes = select_concerned(setting, wanted)
+    judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
+    state = min((answer.state for _one, answer in judged), key=_WORST.index)
+    whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
+    return BiosState(
+        setting.key,
+        state,
+        wanted,
+        ", ".join(map(shown, attributes)),
+        "; ".join(whys),
+        job if state in ("pending", "read_only") else "",
+    )
+
+
+def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
+    """Return the attributes that must be as wanted: those that could be; all of them where none could."""
+    return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
+
+
+def _knows(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
+    """Return whether an attribute could have the wanted value. Of several profiles only one has the value."""
+    if key not in _ALTERNATIVES or not attribute.allowed:
+        return True
+    return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
+
+
+def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
+    now = is_right(key, attribute, attribute.current, wanted)
+    waits = attribute.pending is not None
+    then = is_right(key, attribute, attribute.pending, wanted) if waits else now
+    if waits and then:
+        if now:
+            return _Judged("ok", "")
+        return _Judged("pending", f"{attribute.pending} waits for a reset{_by(bios)}")
+    if now is not False and then is not False:
+        if now is None or then is None:
+            return _Judged(
+                "unknown",
+                f"{attribute.current if now is None else attribute.pending} does not say whether it is"
+                f" {in_words(wanted)}",
+            )
+        # nothing is known to wait
+        return (
+            _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
+        )
+    seen = (
+        f"{attribute.pending} waits for a reset, and is not {in_words(wanted)}"
+        if waits and then is False
+        else f"{attribute.current} is not {in_words(wanted)}"
+    )
+    if attribute.read_only:
+        return _Judged("read_only", f"{seen}; {attribute.read_only}")
+    if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
+        return _Judged(
+            "wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}"
+        )
+    failed = f"; when values were applied last: {bios.last_apply}" if bios.last_apply and not waits else ""
+    return _Judged("wrong", f"{seen}{failed}")
+
+
+def _by(bios: NodeBios) -> str:
+    """Name the component that applies the pending values at a reset."""
+    if bios.jobs:
+        return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
+    return "" if bios.jobs is None else ", and no job is there that would apply it"
+
+
+def is_right(
+    key: Key, attribute: BiosAttribute, value: typing.Any, wanted: tuple[typing.Any, ...]
+) -> typing.Optional[bool]:
+    """Return whether a value of an attribute is one of the wanted ones; None where it is ambiguous."""
+    labels = [one.label for one in attribute.allowed if one.value == value]
+    return matches(key, wanted, value, labels[0] if labels else None)
+
+
+def shown(attribute: BiosAttribute) -> str:
+    """Return an attribute with its value, and with what waits."""
+    return f"{attribute.name} {attribute.current}" + (
+        "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
+    )
+
+
+def in_words(wanted: tuple[typing.Any, ...]) -> str:
+    """Wanted values as a reader says them."""
+    return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

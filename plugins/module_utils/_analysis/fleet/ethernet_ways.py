@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ways between the ports of an Ethernet fabric, as far as its switches tell them to the nodes: by LLDP each port
+knows its leaf, and nobody what is above.
+
+A switch is known by its chassis ID and its name, since either may be given twice. A port that heard no switch, or
+several, or what another port heard as well, is at a switch of its own here: it is measured, and what it is cabled to is
+not known.
+"""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.base.text import both_ends, cut, folded
+from ..._model.infiniband.fabric import FabricNode, Link, LinkEnd, Topology
+from ..._model.node.hca import Netdev
+from ..._model.node.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
+from ..schedule.paths import Cable, End, PathTable
+from .hcas_of_fabric import Member, Membership
+
+Neighbours = typing.Mapping[str, ObservedNeighbours]
+#: rail and node
+Port = tuple[int, str]
+#: chassis ID and name
+_Switch = tuple[str, str]
+#: a port, its interface, the port of the switch that it heard, and why its switch is not known
+_Found = tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort], str]
+SPREAD = "switches of Ethernet spread flows over the links between them by a hash of their own"
+#: reasons in one text, at most
+_MOST_REASONS = 3
+#: ports of switches that one interface heard, in one text, and characters of a name that a switch has, and of an error,
+#: at most
+_MOST_HEARD, _MOST_NAME, _MOST_ERROR = 4, 64, 300
+HOW = (
+    "Switch LLDP on at the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface"
+    " all on Junos), and have no NIC's firmware keep it to itself (LLDP_NB_DCBX_P1 in mstconfig)"
+)
+
+
+class Unheard(typing.NamedTuple):
+    """A port of which it is not known to which switch it is cabled.
+
+    :ivar interface: empty where its HCA shows none
+    """
+
+    node: str
+    rail: int
+    interface: str
+    why: str
+
+
+def find_ethernet_paths(
+    membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
+) -> tuple[typing.Optional[PathTable], str]:
+    """Return the ways, or None and why none are known: most of its ports heard no switch.
+
+    :param only: ports that take part, by rail and node; None: all
+    """
+    if not neighbours:
+        return None, "this run did not listen for the switches that its ports are cabled to (LLDP)"
+    found = _found(membership, neighbours, only)
+    told = [item for item in found if not item[3]]
+    if len(told) < 2 or 2 * len(told) < len(found):
+        reasons = list(dict.fromkeys(why for _end, _netdev, _heard, why in found if why))
+        more = f" and {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
+        which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
+        return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
+    names = _list_names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
+    nodes: dict[str, FabricNode] = {}
+    links, cables = [], {}
+    numbers: dict[str, int] = collections.Counter()
+    for end, netdev, heard, why in found:
+        switch = f"switch {' '.join(_switch(heard))}" if heard is not None and not why else f"switch of {end.guid}"
+        name = names[_switch(heard)] if heard is not None and not why else f"the switch of {end.node} rail {end.rail}"
+        nodes[switch] = FabricNode("Switch", switch, name, 0)
+        nodes[end.guid] = FabricNode("Ca", end.guid, end.node, 1)
+        numbers[switch] += 1
+        links.append(
+            Link(LinkEnd("Ca", end.guid, 1, None, end.guid), LinkEnd("Switch", switch, numbers[switch]), None, None)
+        )
+        interface, gbps = (netdev.name, netdev.speed_gbps) if netdev is not None else ("", None)
+        hca = next(member.hca for member in membership.members[end.node] if member.rail == end.rail)
+        gbps = gbps or next((port.rate_gbps for port in hca.all_ports), None)
+        driver = (hca.pci.driver if hca.pci is not None else None) or ""
+        cables[end.guid] = Cable(interface, heard.port if heard is not None and not why else "", gbps, why, driver)
+    return (
+        PathTable(
+            Topology(tuple(nodes.values()), tuple(links)),
+            (),
+            [end for end, _netdev, _heard, _why in found],
+            SPREAD,
+            cables,
+        ),
+        "",
+    )
+
+
+def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
+    """Return the ports of which it is not known to which switch they are cabled."""
+    return tuple(
+        Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
+        for end, netdev, _heard, why in _found(membership, neighbours, None)
+        if why
+    )
+
+
+def _found(
+    membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
+) -> list[_Found]:
+    """Return what is known of each port that takes part."""
+    ports = [
+        (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
+        for node, members in membership.members.items()
+        for member in members
+        if only is None or (member.rail, node) in only
+    ]
+    counted = collections.Counter(heard for _end, _netdev, heard, _why in ports if heard is not None)
+    # VLANs of one port are one port
+    return [(end, netdev, heard, why or _shared(heard, counted)) for end, netdev, heard, why in ports]
+
+
+def _interface(member: Member) -> str:
+    """Return the name by which the end is told from others of its node."""
+    return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
+
+
+def _seen(
+    member: Member, observed: typing.Optional[ObservedNeighbours]
+) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
+    """Return the interface of a port, the port of the switch at its cable, and why that is not known."""
+    netdevs = member.hca.all_netdevs
+    if not netdevs:
+        return None, None, "its HCA shows no network interface"
+    if observed is None or observed.value is None:
+        error = (observed.error if observed is not None else None) or "the node gave no answer"
+        return netdevs[0], None, f"nobody listened there: {both_ends(error, _MOST_ERROR)}"
+    bonded = next((netdev for netdev in netdevs if netdev.bond), None)
+    if bonded is not None:
+        return (
+            bonded,
+            None,
+            f"{bonded.name} is part of {bonded.bond}, and which cable of a bond a flow takes is not known",
+        )
+    by_name = {item.name: item for item in observed.value.netdevs}
+    listened = [netdev for netdev in netdevs if netdev.name in by_name]
+    if not listened:
+        return netdevs[0], None, f"{netdevs[0].name} has no link, or nobody listened there"
+    ports = list(dict.fromkeys(_plain(port) for netdev in listened for port in by_name[netdev.name].switch_ports))
+    if len(ports) == 1:
+        return next(netdev for netdev in listened if by_name[netdev.name].switch_ports), ports[0], ""
+    if ports:
+        several = folded(sorted(_told(port) for port in ports), _MOST_HEARD)
+        return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
+    return listened[0], None, f"{listened[0].name} heard no switch{_explain_errors(observed.value, listened[0])}"
+
+
+def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
+    """Return why it could not listen."""
+    mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
+    return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
+
+
+def _plain(port: SwitchPort) -> SwitchPort:
+    """A port that speaks more than once, with another VLAN, is one port."""
+    return SwitchPort(port.chassis, port.port, port.system)
+
+
+def _shared(heard: typing.Optional[SwitchPort], counted: typing.Mapping[SwitchPort, int]) -> str:
+    if heard is None or counted[heard] < 2:
+        return ""
+    return f"{counted[heard]} ports heard {_told(heard)}: a bridge, or a switch that passes LLDP on, is between"
+
+
+def _told(port: SwitchPort) -> str:
+    return f"{cut(port.system or port.chassis, _MOST_NAME)} port {cut(port.port, _MOST_NAME)}"
+
+
+def _switch(port: SwitchPort) -> _Switch:
+    return port.chassis, port.system
+
+
+def _list_names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
+    """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
+    known = list(switches)
+    counted = collections.Counter(system for _chassis, system in known)
+    return {
+        (chassis, system): chassis if not system else system if counted[system] == 1 else f"{system} ({chassis})"
+        for chassis, system in known
+    }

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where each HCA of a fabric is: node, rail, and the leaf that the topology shows at the other end of its cable. For
+every stage that names a suspect."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.infiniband.cables import take_cables
+from ..._model.infiniband.fabric import (
+    Link,
+    LinkEnd,
+    ObservedTopologies,
+    Place,
+    SeenCapabilities,
+    SeenTopology,
+    Topology,
+)
+from .hcas_of_fabric import Member, Membership
+from .layouts import group_families
+
+__all__ = (
+    "End",
+    "Place",
+    "collect_far_ends",
+    "collect_places",
+    "collect_possible_rates",
+    "end_of",
+    "find_topology",
+    "find_topology_or_first_view",
+    "find_topology_with_source",
+    "group_nodes_by_layout",
+    "number_by_leaf",
+)
+
+Topologies = typing.Mapping[str, ObservedTopologies]
+#: GUID of the switch, or of the port of a CA, and number of the port
+End = tuple[str, int]
+
+
+def end_of(end: LinkEnd) -> End:
+    """As ibqueryerrors and iblinkinfo name it."""
+    return end.place
+
+
+def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
+    """Return the possible rates of the links below their capability, in the words of iblinkinfo, by the end that it
+    names; nothing where it gave no answer."""
+    slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
+    return {(port.guid, port.port): port.could_be for port in slow}
+
+
+def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
+    """Return the place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
+
+    :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf
+        is known
+    """
+    topology = find_topology(membership, topologies)[0]
+    if topology is None:
+        return {
+            (name, member.hca.name): Place(name, member.hca.name, member.rail)
+            for name, members in membership.members.items()
+            for member in members
+        }
+    ends = collect_far_ends(topology)
+    names = {node.guid: node.called for node in topology.nodes}
+    return {
+        (name, member.hca.name): _place(name, member, ends, names)
+        for name, members in membership.members.items()
+        for member in members
+    }
+
+
+def _place(
+    node: str, member: Member, ends: typing.Mapping[str, tuple[LinkEnd, Link]], names: typing.Mapping[str, str]
+) -> Place:
+    far = ends.get(member.port.guid or "") if member.port else None
+    # a CA may be cabled to another CA, or to a router: neither is a leaf
+    if far is None or far[0].kind != "Switch":
+        return Place(node, member.hca.name, member.rail)
+    return Place(node, member.hca.name, member.rail, names.get(far[0].guid, far[0].guid), far[0].port)
+
+
+#: by GUID of a port: the other end of its link, and the link
+Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
+
+
+def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
+    """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
+    result = {}
+    for link in take_cables(topology).links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near.port_guid:
+                result[near.port_guid] = (far, link)
+    return result
+
+
+def find_topology(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
+    """Return the topology that was seen from a member of the fabric, or None and why there is none."""
+    seen, why = find_topology_or_first_view(membership, topologies)
+    return (seen.topology, why) if seen else (None, why)
+
+
+def find_topology_or_first_view(
+    membership: Membership, topologies: Topologies
+) -> tuple[typing.Optional[SeenTopology], str]:
+    """Return the topology that a member of the fabric shows: the first with a topology, else the first at all; and why
+    there is no topology."""
+    _node, seen, why = find_topology_with_source(membership, topologies)
+    return seen, why
+
+
+def find_topology_with_source(
+    membership: Membership, topologies: Topologies
+) -> tuple[str, typing.Optional[SeenTopology], str]:
+    """Find the topology as :func:`find_topology_or_first_view` does, with the node that shows it."""
+    words = []
+    without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
+    for name, members in membership.members.items():
+        ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
+        observed = topologies.get(name)
+        if observed is None or observed.value is None:
+            words.append(f"{name}: {observed.error if observed and observed.error else 'was not asked'}")
+            continue
+        for seen in observed.value:
+            if (seen.rdma_device, seen.port) in ports:
+                if seen.topology is not None:
+                    return name, seen, ""
+                without = without if without[1] is not None else (name, seen)
+                words.append(f"{name} {seen.rdma_device}: {seen.error}")
+    return (*without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}.")
+
+
+def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:
+    """Return the nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
+    seats = {
+        name: {member.hca.pci.address for member in members if member.hca.pci}
+        for name, members in membership.members.items()
+    }
+    return tuple(sorted(group_families(seats).values(), key=lambda nodes: (-len(nodes), nodes)))
+
+
+def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership:
+    """Return the rails as they are cabled: servers of another model have their HCAs in another order, and the leaf
+    tells which rail each is on.
+
+    The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its
+    nodes share with it. A leaf with HCAs of several rails tells nothing. Without a topology the rails stay as they are.
+    Nodes of one model are renumbered together, so that a cable that is swapped on one of them is still seen.
+
+    :param topologies: answer of fabric_info of each node
+    """
+    groups = group_nodes_by_layout(membership)
+    topology = find_topology(membership, topologies)[0] if len(groups) > 1 else None
+    if topology is None:
+        return membership
+    ends = collect_far_ends(topology)
+    known = _find_rails_of_leaves([membership.members[name] for name in groups[0]], ends)
+    members = dict(membership.members)
+    for group in groups[1:]:
+        rails = _renumber([members[name] for name in group], ends, known)
+        for name in group:
+            renamed = (
+                dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name]
+            )
+            members[name] = tuple(sorted(renamed, key=lambda member: member.rail))
+        for leaf, rail in _find_rails_of_leaves([members[name] for name in group], ends).items():
+            known.setdefault(leaf, rail)
+    return dataclasses.replace(membership, members=members)
+
+
+_Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
+
+
+def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
+    """Return the rail of most HCAs of each leaf; nothing of a leaf where none has most."""
+    count: dict[str, typing.Counter[int]] = {}
+    for rail, leaf in _group_by_leaf(nodes, ends):
+        count.setdefault(leaf, collections.Counter())[rail] += 1
+    return {
+        leaf: rail
+        for leaf, rails in count.items()
+        for rail, most in rails.most_common(1)
+        if 2 * most > sum(rails.values())
+    }
+
+
+def _renumber(
+    nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
+) -> dict[int, int]:
+    """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""
+    votes: dict[int, typing.Counter[int]] = {}
+    for rail, leaf in _group_by_leaf(nodes, ends):
+        if leaf in known:
+            votes.setdefault(rail, collections.Counter())[known[leaf]] += 1
+    new = {rail: count.most_common(1)[0][0] for rail, count in votes.items()}
+    if len(set(new.values())) < len(new):
+        return {}
+    rails = sorted({member.rail for members in nodes for member in members})
+    free = [rail for rail in rails if rail not in new.values()]
+    return {**new, **dict(zip((rail for rail in rails if rail not in new), free))}
+
+
+def _group_by_leaf(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
+    """Rail and leaf of each HCA that has one."""
+    for members in nodes:
+        for member in members:
+            far = ends.get(member.port.guid or "") if member.port else None
+            if far is not None and far[0].kind == "Switch":
+                yield member.rail, far[0].guid

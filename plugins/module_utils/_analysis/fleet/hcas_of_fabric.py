@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which HCAs of which node belong to a fabric of the intent. The one answer to that question for every stage that needs
+it.
+
+On InfiniBand the subnet manager that a port sees decides, not a list: HCAs are on one fabric when they have the same
+manager (row S1.6). Ethernet has no such authority: there the selectors of the intent decide alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.text import folded
+from ..._model.infiniband.fabric import SeenSubnet
+from ..._model.intent.intent import Fabric, Select
+from ..._model.intent.profiles import find_traits, is_infiniband
+from ..._model.node.hca import Hca, NodeHcas, Port
+from . import bonds
+from .layouts import Seats, address_of, number_rails
+
+#: of the subnet managers that nodes tell of, in the words of a finding
+_MOST = 8
+
+Nodes = typing.Mapping[str, NodeHcas]
+Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A physical function that belongs to the fabric.
+
+    :ivar rail: 0 for the first HCA of each node, 1 for the second...; the same on every node
+    :ivar port: its port on this fabric; None for a function without RDMA device
+    """
+
+    rail: int
+    hca: Hca
+    port: typing.Optional[Port] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Membership:
+    """The members of a fabric, or why there are none.
+
+    :ivar subnet_managers: GUIDs of the managers that define the fabric: one, but in the middle of a failover; none on
+        Ethernet
+    :ivar members: by node, for every node that was read, in the order of the rails; empty when the node has none
+    :ivar why: why the fabric could not be made out; empty when it could. Then nobody is a member
+    :ivar remedy: what to do about it
+    :ivar contested: GUIDs of the managers between which the intent leaves the choice
+    """
+
+    fabric: str
+    subnet_managers: tuple[str, ...]
+    members: typing.Mapping[str, tuple[Member, ...]]
+    why: str = ""
+    remedy: str = ""
+    contested: tuple[str, ...] = ()
+
+    @property
+    def resolved(self) -> bool:
+        return not self.why
+
+
+def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
+    """Return whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are
+    never selected.
+
+    :param names: by which an interface of it may be selected; None: of all of its interfaces
+    """
+    if hca.is_virtual:
+        return False
+    address, vendor, device = (hca.pci.address, hca.pci.vendor, hca.pci.device) if hca.pci else ("", "", "")
+    return (
+        (not select.pci or address in {item.lower() for item in select.pci})
+        and (not select.netdev or any(name in select.netdev for name in (hca.names if names is None else names)))
+        and (select.vendor is None or vendor == select.vendor.lower())
+        and (select.device is None or device == select.device.lower())
+    )
+
+
+def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
+    """Return the HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and
+    what the intent's lists allow."""
+    chosen = [
+        hca
+        for hca in node.hcas
+        if find_traits(fabric).members and selects(fabric.select, hca, bonds.list_usable_names(fabric, hca))
+    ]
+    if is_infiniband(fabric):
+        return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
+    return bonds.join_bonds(
+        fabric,
+        [
+            hca
+            for hca in chosen
+            if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports)
+        ],
+    )
+
+
+def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
+    """Return the members of one fabric.
+
+    InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node;
+    else the only one that has them on some node, so that a port that is down is missed by name and the fabric is still
+    known. ``select.subnet_manager`` with GUIDs names the group: several, since after a failover another one is the
+    master. Ethernet: what the selectors select.
+
+    :param nodes: HCAs of each node that could be read
+    :param subnets: what the ports of each node see; a node that could not be asked may be absent
+    """
+    if not is_infiniband(fabric):
+        seats = {name: find_candidates(fabric, node) for name, node in nodes.items()}
+        return _number(fabric, (), {name: tuple((hca, None) for hca in hcas) for name, hcas in seats.items()}, seats)
+    groups = _make_groups(fabric, nodes, subnets)
+    wanted = tuple(_normal(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
+    if wanted:
+        seen = tuple(guid for guid in groups if guid in wanted)
+        if not seen:
+            names = (
+                f"the subnet manager {wanted[0]}"
+                if len(wanted) == 1
+                else f"any of the subnet managers {', '.join(wanted)}"
+            )
+            return _unresolved(
+                fabric,
+                f"no port sees {names}; seen are: {_described(groups) or 'none'}",
+                "Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric"
+                f" '{fabric.name}'",
+            )
+        chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
+        return _number(fabric, seen, chosen, _find_possible(fabric, nodes, chosen, groups))
+    count = fabric.select.hcas_per_node
+    exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
+    partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
+    choice = exact or partly
+    if len(choice) == 1:
+        chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
+        return _number(fabric, (choice[0],), chosen, _find_possible(fabric, nodes, chosen, groups))
+    seen_by = _described(groups, "; ") or "no port sees a subnet manager"
+    if not choice:
+        return _unresolved(
+            fabric,
+            f"no subnet manager is seen by {count} HCAs of a node: {seen_by}",
+            f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its"
+            " select.hcas_per_node",
+        )
+    return _unresolved(
+        fabric,
+        f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
+        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': "
+        + folded(sorted(choice), _MOST, " or "),
+        tuple(sorted(choice)),
+    )
+
+
+Pair = tuple[Hca, typing.Optional[Port]]
+Pairs = tuple[Pair, ...]
+Group = dict[str, Pairs]
+
+
+def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
+    """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the
+    first one stands for it."""
+    groups: dict[str, dict[str, list[Pair]]] = {}
+    for name, node in nodes.items():
+        masters = find_masters(subnets.get(name, ()))
+        for hca in find_candidates(fabric, node):
+            counted = set()
+            for port in hca.ports:
+                guid = masters.get((hca.rdma_device or "", port.number))
+                if guid is not None and guid not in counted:
+                    counted.add(guid)
+                    groups.setdefault(guid, {}).setdefault(name, []).append((hca, port))
+    return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
+
+
+def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
+    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the
+    port."""
+    return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
+
+
+def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
+    """Return the HCAs of a node that see one of several managers, each once."""
+    chosen: dict[str, Pair] = {}
+    for pairs in of_managers:
+        for hca, port in pairs:
+            chosen.setdefault(hca.name, (hca, port))
+    return tuple(chosen.values())
+
+
+def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
+    """Give each HCA its rail."""
+    rails = number_rails(
+        {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node
+    )
+    members = {
+        node: tuple(
+            sorted((Member(rails[node, hca.name], hca, port) for hca, port in pairs), key=lambda member: member.rail)
+        )
+        for node, pairs in chosen.items()
+    }
+    return Membership(fabric.name, guids, members)
+
+
+def _find_possible(
+    fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]
+) -> dict[str, list[Hca]]:
+    """Return the members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by
+    its slot, on all of its kind."""
+    mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
+    others = {
+        address_of(hca)
+        for group in groups.values()
+        for name, pairs in group.items()
+        for hca, _port in pairs
+        if hca.name not in mine.get(name, ())
+    }
+    return {
+        name: [hca for hca in find_candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others]
+        for name, node in nodes.items()
+    }
+
+
+def _unresolved(fabric: Fabric, why: str, remedy: str, contested: tuple[str, ...] = ()) -> Membership:
+    return Membership(fabric.name, (), {}, why, remedy, contested)
+
+
+def _described(groups: typing.Mapping[str, Group], between: str = ", ") -> str:
+    return folded([_describe(groups, guid) for guid in groups], _MOST, between)
+
+
+def _describe(groups: typing.Mapping[str, Group], guid: str) -> str:
+    counts = sorted({len(members) for members in groups[guid].values()})
+    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{guid} (by {span} HCAs on {len(groups[guid])} nodes)"
+
+
+def _normal(guid: str) -> str:
+    try:
+        return f"0x{int(guid, 16):016x}"
+    except ValueError:
+        return guid

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the link and the PCIe link of each HCA could carry, whatever they trained down to: the one answer for every
+stage that needs a floor.
+
+A link can do what both of its ends can. On InfiniBand iblinkinfo says that; on Ethernet the port (ethtool) and, where
+they negotiate, its partner, else the other ports of the fabric, else the intent (``line_rate.expected_gbps``). A PCIe
+link can do what both the card and the port above it, its slot, can.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
+from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.node.hca import Hca, NodeHcas, PcieLink, compute_pcie_gbps
+from .hca_locations import collect_far_ends, collect_possible_rates, end_of, find_topology_or_first_view, number_by_leaf
+from .hcas_of_fabric import Member, Subnets, resolve
+
+_WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
+_SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
+
+#: bytes of a packet beside its payload, at most: 2 of framing, 6 of the data link layer, 16 of a memory write's header
+#: with 64 bit addresses; the answer to a read has 4 less. R. Neugebauer and others, Understanding PCIe performance for
+#: end host networking, SIGCOMM 2018, section 3
+HEADER, SHORT_HEADER = 24, 20
+#: of the link, for packets: acknowledgements and flow control take 8 to 10 percent (there as well;
+#: pcie-bench/pcie-model has the formula), where they are no part of the flits
+FOR_PACKETS = 0.90
+#: GT/s from which on links have flits
+_FLITS = 64.0
+#: of bytes: what servers set. Data that the HCA reads come in pieces
+#: that the root complex chooses, and larger ones are rare, whatever MaxPayload is
+USUAL_PAYLOAD = 256
+
+#: speeds of InfiniBand whose rate the kernel tells with its encoding, 8b/10b, and what of it is data
+_OLD, _DATA_OF_OLD = ("SDR", "DDR", "QDR"), 0.8
+#: drivers of devices that a hypervisor makes up: memory, with a rate that means nothing
+_HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
+
+#: node and PCI address of the function
+Function = tuple[str, str]
+
+
+def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
+    """Return the rate that the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine
+    tenths of that for a while.
+
+    :param speed: in GT/s
+    :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
+    """
+    size = min(payload, USUAL_PAYLOAD)
+    return compute_pcie_gbps(speed, width) * size / (size + HEADER) * (FOR_PACKETS if speed < _FLITS else 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pcie:
+    """The PCIe link of an HCA, in Gb/s of data; None where sysfs does not say enough.
+
+    :ivar now: what it sustains
+    :ivar could: what it could, by the card and the slot
+    :ivar text: of ``could``, for a reader
+    :ivar trained: as it runs, for a reader
+    :ivar trained_down: it runs below what card and slot can
+    :ivar small_packets: MaxPayload is set below what card and slot can
+    :ivar slot_known: whether the port above says what it can
+    :ivar card: what the card could in a slot that fits it
+    :ivar payload: MaxPayload that is set, in bytes; None where it is not known
+    """
+
+    now: typing.Optional[float] = None
+    could: typing.Optional[float] = None
+    text: str = ""
+    trained: str = ""
+    trained_down: bool = False
+    small_packets: bool = False
+    slot_known: bool = False
+    card: typing.Optional[float] = None
+    payload: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class HcaRates:
+    """The links of one HCA.
+
+    :ivar hca: its name
+    :ivar rail: its rail
+    :ivar now: rate of its port in Gb/s; None without a link, or where nothing tells it
+    :ivar could: what both ends of its link can do; None where that is not known
+    :ivar why: who says so, or why it is not known
+    :ivar pcie: its PCIe link; None for a device of a hypervisor
+    :ivar data: share of its rate that is data
+    """
+
+    hca: str
+    rail: int
+    now: typing.Optional[float]
+    could: typing.Optional[float]
+    why: str
+    pcie: typing.Optional[Pcie] = None
+    data: float = 1.0
+
+
+#: by node and PCI address
+LineRates = typing.Mapping[Function, HcaRates]
+
+
+def find_line_rates(
+    fabric: Fabric,
+    nodes: typing.Mapping[str, NodeHcas],
+    subnets: Subnets,
+    topologies: typing.Mapping[str, ObservedTopologies],
+    in_pods: typing.Mapping[Function, float],
+) -> tuple[LineRates, str]:
+    """Return the links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
+
+    :param nodes: HCAs of each node that could be read
+    :param subnets: what the ports of each node see
+    :param topologies: answer of fabric_info of each node
+    :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
+    """
+    membership = number_by_leaf(resolve(fabric, nodes, subnets), topologies)
+    members = [
+        (name, member, member.hca.pci)
+        for name, members in membership.members.items()
+        for member in members
+        if member.hca.pci
+    ]
+    if is_infiniband(fabric):
+        seen, why = find_topology_or_first_view(membership, topologies)
+        links = _find_infiniband(seen, why, [member for _name, member, _pci in members])
+    else:
+        links = _find_ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
+    expected = fabric.line_rate.expected_gbps
+    result = {}
+    for (name, member, pci), (now, could, by) in zip(members, links):
+        told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
+        if pci.driver in _HYPERVISORS:
+            found = HcaRates(member.hca.name, member.rail, None, *told)
+        else:
+            share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
+            found = HcaRates(member.hca.name, member.rail, now, *told, find_pcie(pci.link), share)
+        result[name, pci.address] = found
+    return result, membership.why
+
+
+def find_pcie(link: PcieLink) -> Pcie:
+    """Return the rate that a PCIe link carries, and the rate that it could carry.
+
+    A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
+    not known: a floor never comes from it.
+    """
+    speeds = {
+        name: getattr(link, name) if PCIE_SPEED.fits(getattr(link, name)) else None
+        for name in ("current_speed", "max_speed", "slot_speed")
+    }
+    widths = {
+        name: getattr(link, name) if LANES.fits(getattr(link, name)) else None
+        for name in ("current_width", "max_width", "slot_width")
+    }
+    payloads = {
+        name: getattr(link, name) if PAYLOAD.fits(getattr(link, name)) else None
+        for name in ("payload", "payload_could")
+    }
+    link = PcieLink(**speeds, **widths, **payloads)
+    payload = link.payload or USUAL_PAYLOAD
+    could_payload = link.payload_could or payload
+    now = (
+        compute_sustained_gbps(link.current_speed, link.current_width, payload)
+        if link.current_speed and link.current_width
+        else None
+    )
+    trained = f"{link.current_speed:g} GT/s x{link.current_width}" if now is not None else "not known"
+    if link.max_speed is None or link.max_width is None:
+        return Pcie(now, None, "", trained, payload=link.payload)
+    speed, width = link.max_speed, link.max_width
+    slot_known = link.slot_speed is not None and link.slot_width is not None
+    if link.slot_speed is not None:
+        speed = min(speed, max(link.slot_speed, link.current_speed or 0.0))
+    if link.slot_width is not None:
+        width = min(width, max(link.slot_width, link.current_width or 0))
+    below = now is not None and ((link.current_speed or speed) < speed or (link.current_width or width) < width)
+    could, card = (
+        compute_sustained_gbps(*lanes, could_payload) for lanes in ((speed, width), (link.max_speed, link.max_width))
+    )
+    size = (
+        f"{min(could_payload, USUAL_PAYLOAD)} bytes"
+        if link.payload or link.payload_could
+        else f"{USUAL_PAYLOAD} bytes, taken as usual"
+    )
+    text = f"{speed:g} GT/s x{width} with packets of {size}"
+    small = link.payload is not None and link.payload < min(could_payload, USUAL_PAYLOAD)
+    if small:
+        trained += f" with packets of {link.payload} bytes"
+    return Pcie(now, could, text, trained, below, small, slot_known, card, link.payload)
+
+
+def compute_most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
+    """Return the most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
+
+    :param raw_gbps: speed x width less the encoding
+    :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine
+        may see one of its hypervisor's
+    """
+    return (
+        raw_gbps * max(payload, USUAL_PAYLOAD) / (max(payload, USUAL_PAYLOAD) + SHORT_HEADER) if payload else raw_gbps
+    )
+
+
+_Link = tuple[typing.Optional[float], typing.Optional[float], str]
+
+
+def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> list[_Link]:
+    """Rate now, rate that could be, and by whom, of each member's port."""
+    capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
+    if topology is None or capabilities is None or capabilities.error is not None:
+        why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not asked"
+        return [(member.port.rate_gbps if member.port else None, None, f"iblinkinfo: {why}") for member in members]
+    ends = collect_far_ends(topology)
+    faster = collect_possible_rates(capabilities)
+    complete = capabilities.links >= 2 * len(topology.links)
+    result: list[_Link] = []
+    for member in members:
+        port = member.port
+        if port is None or port.rate_gbps is None:
+            result.append((None, None, "sysfs shows no rate of its port"))
+        elif port.guid not in ends:
+            result.append((port.rate_gbps, None, "the topology does not show its link"))
+        else:
+            far = ends[port.guid][0]
+            more = faster.get((port.guid, port.number)) or faster.get(end_of(far))
+            could = _better(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
+            result.append(
+                (
+                    port.rate_gbps,
+                    could,
+                    (
+                        f"iblinkinfo: could be {more}"
+                        if more
+                        else "iblinkinfo"
+                        if complete
+                        else "iblinkinfo missed some ports"
+                    ),
+                )
+            )
+    return result
+
+
+def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
+    """Return the rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says
+    something else."""
+    lanes, speed = _WIDTH.search(words), _SPEED.search(words)
+    if not width or not (lanes or speed):
+        return None
+    # iblinkinfo prints the signalling rate, which is a little more than the data rate: 106.25 for 100
+    lane = (
+        max((known for known in LANE_GBPS.values() if known <= float(speed.group(1))), default=0.0)
+        if speed
+        else rate / width
+    )
+    could = lane * (int(lanes.group(1)) if lanes else width)
+    return could if could > rate else None
+
+
+def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
+    """Return the same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that
+    runs faster says that it can."""
+    ports = [_find_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
+    best: dict[typing.Optional[float], float] = {}
+    for now, card, _partner in ports:
+        best[card] = max(now or 0.0, best.get(card, 0.0))
+    result: list[_Link] = []
+    for now, card, partner in ports:
+        if card is not None and partner is not None:
+            result.append((now, min(card, partner), "ethtool: both ends of its link"))
+        elif card is not None and now is not None and now >= card:
+            result.append((now, now, "ethtool: all that its port supports"))
+        elif now is not None and now < best[card]:
+            result.append((now, best[card], "other ports of its kind on this fabric"))
+        elif card is not None:
+            result.append(
+                (
+                    now,
+                    None,
+                    (
+                        f"its port supports {card:g} Gb/s, and what the port at the other end of its cable supports is"
+                        " not known"
+                    ),
+                )
+            )
+        else:
+            result.append((now, None, "its driver does not tell what its port supports"))
+    return result
+
+
+def _find_ethernet_port(
+    hca: Hca, in_pod: typing.Optional[float]
+) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
+    """Rate now, the port's best and the partner's best, in Gb/s. What is up counts: drivers make up a rate for a port
+    that is down."""
+    now = max((netdev.speed_gbps for netdev in hca.netdevs if netdev.speed_gbps), default=None) or in_pod
+    now = now or max((port.rate_gbps for port in hca.ports if port.rate_gbps and port.state == "ACTIVE"), default=None)
+    card = max((netdev.supported_gbps for netdev in hca.netdevs if netdev.supported_gbps), default=None)
+    partner = max((netdev.partner_gbps for netdev in hca.netdevs if netdev.partner_gbps), default=None)
+    return (
+        now,
+        max(card, now or 0.0) if card is not None else None,
+        max(partner, now or 0.0) if partner is not None else None,
+    )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ways between the ports of a fabric: from its topology and its forwarding tables, as far as both were read and the
+tables tell them."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import percent
+from ..._model.infiniband.fabric import ObservedTopologies
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.run.findings import UNKNOWN, Finding, ok
+from ..schedule.coverage import Coverage
+from ..schedule.paths import End, PathTable
+from .ethernet_ways import Neighbours, find_ethernet_paths
+from .hca_locations import find_topology_or_first_view
+from .hcas_of_fabric import Membership
+
+#: names in one finding, at most
+MOST_NAMES = 20
+#: rail and node
+Port = tuple[int, str]
+
+
+def find_paths(
+    fabric: Fabric,
+    membership: Membership,
+    topologies: typing.Mapping[str, ObservedTopologies],
+    only: typing.Optional[typing.Container[Port]] = None,
+    neighbours: typing.Optional[Neighbours] = None,
+    across: bool = False,
+) -> tuple[typing.Optional[PathTable], str]:
+    """Return the ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread``
+    says so.
+
+    :param topologies: answer of fabric_info of each node
+    :param only: ports that take part, by rail and node; None: all
+    :param neighbours: what each node heard by LLDP, which tells the leaves of Ethernet
+    :param across: ports of different rails may be measured with each other, where the tables lead from one to the other
+    """
+    if not is_infiniband(fabric):
+        if carries_rdma(fabric):
+            return find_ethernet_paths(membership, neighbours or {}, only)
+        return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
+    seen, why = find_topology_or_first_view(membership, topologies)
+    if seen is None or seen.topology is None:
+        return None, why
+    ends = [
+        End(node, member.rail, member.port.guid, member.port.lid)
+        for node, members in membership.members.items()
+        for member in members
+        if member.port is not None
+        and member.port.guid is not None
+        and member.port.lid
+        and (only is None or (member.rail, node) in only)
+    ]
+    if len(ends) < 2:
+        return None, "fewer than two of its ports have a LID"
+    tables = seen.forwarding.tables if seen.forwarding is not None else ()
+    if fabric.routing == "adaptive":
+        spread = "its switches route adaptively, says the intent (routing)"
+    elif fabric.routing is None:
+        spread = "whether its switches route adaptively is not known: the intent does not say it (routing)"
+    elif not tables:
+        spread = (
+            "its forwarding tables were not read:"
+            f" {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
+        )
+    else:
+        spread = ""
+    return PathTable(seen.topology, tables, ends, spread, across=across), ""
+
+
+def report_coverage(
+    check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
+) -> Finding:
+    """Report the links that tests went over. One that none went over is not known to be good.
+
+    :param check: id of the finding
+    :param note: what else is known of the ways
+    """
+    where = (
+        f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}"
+        if ways.spread
+        else ""
+    )
+    text = f"{percent(len(used.covered), used.usable)} % of {used.usable} directions of links{where}"
+    if used.unused and not ways.spread:
+        text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
+    text += f"; {note}" if note else ""
+    expected = "each link that these nodes use, in both directions"
+    if not used.missing:
+        return ok(check, fabric.name, text, expected)
+    why = f"Nothing that was measured went over these: {listed([ways.name(number) for number in used.missing], '; ')}."
+    return Finding(check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run the stage again.")
+
+
+def listed(names: typing.Sequence[str], between: str) -> str:
+    """Return the first of them, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return between.join(names[:MOST_NAMES]) + more

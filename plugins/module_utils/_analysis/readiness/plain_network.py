@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""When can pods of a node be attached to a network without virtual functions? Named predicates on resources, asked in
+the order of the profile's row.
+
+Each trusts only the resource that knows: an operator's object for what the operator did, the
+NetworkAttachmentDefinition for what multus will read, the node for what its device plugins offer.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import both_ends
+from ..._model.operators.operators import NIC_LABEL
+from .state import ClusterState, Target
+
+
+class Missing(typing.NamedTuple):
+    """The first thing that is missing.
+
+    :ivar suspect: see GRACE in sriov.py; empty: it may take its time
+    """
+
+    detail: str
+    suspect: str = ""
+
+
+#: None when it holds
+Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing]]
+
+
+def find_first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """Return the first thing that keeps pods of a node from the network; None when there is none.
+
+    :param name: of a node that the cluster knows
+    """
+    for predicate in target.predicates:
+        missing = PREDICATES[predicate](target, name, world)
+        if missing is not None:
+            return missing
+    return None
+
+
+def _ready(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    node = world.nodes[name]
+    return None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason given'}", "node_lost")
+
+
+def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """Return the operator's objection to an object that it was given."""
+    for what in target.objects:
+        kind, _blank, key = what.partition(" ")
+        if kind in world.blind:
+            return Missing(f"{kind} can't be read: {world.blind[kind]}", "unread")
+        seen = world.reports.get(kind, {}).get(key)
+        if seen is None:
+            return Missing(f"there is no {what}", "not_reported")
+        if seen.state == "ready":
+            continue
+        if seen.state == "error":
+            return Missing(f"{what} is in state error: {_cause(seen.reason, seen.parts)}", "state_error")
+        if seen.state == "notReady":
+            away = sorted(
+                node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes
+            )
+            others = (
+                "; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are:"
+                f" {', '.join(away[:5])}"
+                if away
+                else ""
+            )
+            return _not_ready(kind, name, world, f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
+        if seen.state == "ignore":
+            return Missing(f"the operator ignores {what}: {_cause(seen.reason, seen.parts)}", "state_error")
+        return Missing(f"the operator has not reported on {what} yet", "not_reported")
+    return None
+
+
+def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
+    """Describe the NicClusterPolicy's effect on this node: the operator names the part that is not ready, and not why.
+    The networks have nothing on nodes."""
+    if kind != "NicClusterPolicy":
+        return Missing(detail)
+    if world.nodes[name].labels.get(NIC_LABEL) != "true":
+        return Missing(
+            f"{detail}; the node has no label {NIC_LABEL}=true, and the operator puts nothing on such a node",
+            "no_nic_label",
+        )
+    for pod, stand in world.parts.get(name, ()):
+        if stand.phase != "ready":
+            return Missing(
+                f"{detail}; its pod {pod} on the node: {stand.detail}",
+                f"part_{stand.suspect}" if stand.suspect else "part",
+            )
+    return Missing(detail, "part")
+
+
+def _cause(reason: str, parts: typing.Sequence[str]) -> str:
+    return "; ".join(part for part in (reason, *parts) if part) or "it gives no reason"
+
+
+def _attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """The definition is there, multus can read it, and it is of this wish and not of an older one."""
+    seen = world.attachments.get(target.attachment)
+    if seen is None:
+        return Missing(f"there is no NetworkAttachmentDefinition {target.attachment}", "no_attachment")
+    if seen.fault:
+        return Missing(
+            f"multus can't read NetworkAttachmentDefinition {target.attachment}: {seen.fault}", "bad_attachment"
+        )
+    other = [key for key, value in sorted(target.plugin.items()) if seen.plugin.get(key) != value]
+    if other:
+        differences = ", ".join(
+            f"{key} is {_quote(seen.plugin.get(key))} instead of {_quote(target.plugin[key])}" for key in other
+        )
+        return Missing(
+            f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment"
+        )
+    return None
+
+
+def _quote(value: object) -> str:
+    """Return a value as Python writes it, in few characters: whoever may change the definition writes it."""
+    return repr(both_ends(value, 200)) if isinstance(value, str) else both_ends(repr(value), 200)
+
+
+def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """nv-ipam has given the node its share."""
+    if not target.pool:
+        return None
+    kind, _blank, key = target.pool.partition(" ")
+    if kind in world.blind:
+        return Missing(f"{kind} can't be read: {world.blind[kind]}", "unread")
+    seen = world.reports.get(kind, {}).get(key)
+    if seen is None:
+        return Missing(f"there is no {target.pool}", "no_share")
+    if name not in seen.nodes:
+        return Missing(
+            f"{target.pool} has no share for the node; it has some for: {', '.join(seen.nodes[:5]) or 'none'}",
+            "no_share",
+        )
+    return None
+
+
+def _resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+    """The kubelet offers what pods ask for."""
+    if not target.resource or world.nodes[name].allocatable.get(target.resource):
+        return None
+    return Missing(f"the node offers no {target.resource}", "not_shared")
+
+
+PREDICATES: dict[str, Predicate] = {
+    "objects": _objects,
+    "attachment": _attachment,
+    "pool": _pool,
+    "resource": _resource,
+    "ready": _ready,
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges the same nodes again and again, and anew only those of which something changed since: of a fleet, a change
+concerns one node."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.objects import ClusterNode
+from ..controllers.sriov_operator import Turn
+from .sriov import DrainTurns, judge_node
+from .state import ClusterState, Judgement, Target
+
+#: fields of a world that have an entry for each node, by its name
+OF_NODES = ("nodes", "states", "histories", "pods", "logs", "parts", "daemons")
+#: fields that all nodes share. A change makes new ones only of what it is about, but for the last three, which are
+#: small
+SHARED = ("policies", "attachments", "reports", "pools", "machine_pools", "budgets")
+SMALL = ("unread", "blind", "stale")
+
+
+class ReadinessCache:
+    """A cache of the judgements of one wait: what did not change is not judged again."""
+
+    def __init__(self, targets: typing.Iterable[Target]) -> None:
+        self._targets = tuple(targets)
+        self._shared: tuple[typing.Any, ...] = ()
+        self._known: dict[tuple[int, str], tuple[tuple[typing.Any, ...], Judgement]] = {}
+
+    def judge(self, world: ClusterState) -> tuple[Judgement, ...]:
+        """Judge the progress of each node of each fabric."""
+        shared = (
+            *(getattr(world, name) for name in SHARED),
+            *(dict(getattr(world, name)) for name in SMALL),
+            world.daemons is None,
+        )
+        if not _same(shared, self._shared):
+            self._known.clear()
+            self._shared = shared
+        turns = _Counted(world)
+        of_nodes = [getattr(world, name) or {} for name in OF_NODES]
+        return tuple(
+            self._one(number, target, name, world, turns, of_nodes)
+            for number, target in enumerate(self._targets)
+            for name in target.nodes
+        )
+
+    def _one(
+        self,
+        number: int,
+        target: Target,
+        name: str,
+        world: ClusterState,
+        turns: _Counted,
+        of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]],
+    ) -> Judgement:
+        own = tuple([field.get(name) for field in of_nodes])
+        known = self._known.get((number, name))
+        # Python looks first whether they are the same objects, as those of most nodes are
+        if known is not None and own == known[0]:
+            return known[1]
+        before = turns.asked
+        judgement = judge_node(target, name, world, turns)
+        # a turn, a node that is not there, and a network without virtual functions depend on the other nodes as well
+        if turns.asked == before and own[0] is not None and target.functions:
+            self._known[number, name] = (own, judgement)
+        else:
+            self._known.pop((number, name), None)
+        return judgement
+
+
+class _Counted(DrainTurns):
+    """Knows whether somebody asked for a turn."""
+
+    asked = 0
+
+    def of(self, node: ClusterNode) -> Turn:
+        self.asked += 1
+        return super().of(node)
+
+
+def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
+    """Return whether all that nodes share is unchanged: the same objects, and the same words in the small ones."""
+    objects = len(SHARED)
+    return (
+        len(one) == len(other)
+        and all(mine is its for mine, its in zip(one[:objects], other[:objects]))
+        and one[objects:] == other[objects:]
+    )

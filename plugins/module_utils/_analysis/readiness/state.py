@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the wait for the network knows: what it waits for, what the API server shows, and what it says of a node."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.disruption import Budget, ClusterPod, MachinePool, NodePool
+from ..._model.kubernetes.objects import Attachment, ClusterNode
+from ..._model.kubernetes.wait import SyncNode
+from ..._model.operators.nvidia import Reported
+from ..._model.operators.sriov_operator import NodeState, Policy
+from ..._parse.kubernetes.pod_state import PodState
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One fabric that is waited for.
+
+    :ivar policies: names of its SriovNetworkNodePolicies
+    :ivar resource: extended resource with its prefix
+    :ivar attachment: namespace/name of its NetworkAttachmentDefinition
+    :ivar nodes: names of the nodes that must get there
+    :ivar hcas_per_node: physical functions that each node must have
+    :ivar predicates: what must hold, by name (plain_network.py); ``virtual_functions`` is all that sriov.py asks
+    :ivar objects: kind and name of what an operator must report as ready
+    :ivar plugin: of the attachment's first CNI plugin, what must be in it
+    :ivar pool: kind and namespace/name of the pool of nv-ipam in which each node must have a share
+    """
+
+    fabric: str
+    policies: tuple[str, ...]
+    resource: str
+    attachment: str
+    nodes: tuple[str, ...]
+    hcas_per_node: int
+    predicates: tuple[str, ...] = ("virtual_functions",)
+    objects: tuple[str, ...] = ()
+    plugin: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    pool: str = ""
+
+    @property
+    def functions(self) -> bool:
+        """Return whether it waits for virtual functions."""
+        return self.predicates == ("virtual_functions",)
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeHistory:
+    """The states of a node since the operator last changed its desired state.
+
+    :ivar generation: of the SriovNetworkNodeState
+    :ivar boots: how often it booted
+    :ivar losses: how often it went from Ready to NotReady without a boot
+    """
+
+    generation: int = 0
+    boot_id: str = ""
+    ready: bool = False
+    boots: int = 0
+    losses: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterState:
+    """The objects of the API server, by name.
+
+    :ivar attachments: NetworkAttachmentDefinitions by namespace/name
+    :ivar reports: kind, then name or namespace/name, of what says itself how far it is
+    :ivar unread: kinds that were not listed yet, each with the reason; nothing is judged before there are none
+    :ivar blind: kinds that only explain and cannot be read, each with the reason
+    :ivar stale: kinds that are known as they were, since the API server does not answer now
+    :ivar budgets: PodDisruptionBudgets by namespace/name
+    :ivar daemons: name and stand of the config daemon's pod on each node; None until they were read
+    :ivar pods: of nodes whose drain takes long
+    :ivar logs: last error in the log of config daemons that take long, by node
+    :ivar parts: name and stand of the pods that NVIDIA's network operator has on a node that waits for it
+    """
+
+    nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
+    states: typing.Mapping[str, NodeState] = dataclasses.field(default_factory=dict)
+    policies: typing.Mapping[str, Policy] = dataclasses.field(default_factory=dict)
+    attachments: typing.Mapping[str, Attachment] = dataclasses.field(default_factory=dict)
+    reports: typing.Mapping[str, typing.Mapping[str, Reported]] = dataclasses.field(default_factory=dict)
+    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    blind: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    stale: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pools: typing.Mapping[str, NodePool] = dataclasses.field(default_factory=dict)
+    machine_pools: typing.Mapping[str, MachinePool] = dataclasses.field(default_factory=dict)
+    budgets: typing.Mapping[str, Budget] = dataclasses.field(default_factory=dict)
+    daemons: typing.Optional[typing.Mapping[str, tuple[str, PodState]]] = None
+    histories: typing.Mapping[str, NodeHistory] = dataclasses.field(default_factory=dict)
+    pods: typing.Mapping[str, tuple[ClusterPod, ...]] = dataclasses.field(default_factory=dict)
+    logs: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    parts: typing.Mapping[str, tuple[tuple[str, PodState], ...]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """:ivar suspect: a state that may still pass by itself, but not for ever; see ``Patience`` in sriov.py. Empty: wait
+    without limit of its own"""
+
+    node: SyncNode
+    suspect: str = ""

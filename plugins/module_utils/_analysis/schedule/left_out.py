@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which ends are left out of later steps of stage bandwidth: those whose pairs took the time of a step and gave no
+figure, with one partner after the other.
+
+Each step waits for its slowest pair, so that one node could make all rounds as long as the plan says that they are at
+most.
+"""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.measurement.bandwidth import End, PairResult
+
+Pair = frozenset[End]
+#: nodes in a row with which an end loses its pairs before it is left out
+PARTNERS = 3
+#: a partner speaks against an end where it has passed since then, and with so many times the others that it lost pairs
+#: with: both ends of a path that is bad lose as much, and at the same time
+_VOUCHES = 2
+
+
+class LostPairs:
+    """The failed ends and pairs of a fabric while it is measured.
+
+    :ivar out: the ends that are left out, and the nodes that they lost their pairs with
+    """
+
+    def __init__(self) -> None:
+        self.out: dict[End, tuple[str, ...]] = {}
+        self._step = 0
+        #: by end the partners that it lost pairs with since it has passed, and in which step; by end the step in which
+        #: it passed last
+        self._row: dict[End, dict[End, int]] = collections.defaultdict(dict)
+        self._last: dict[End, int] = {}
+        self._passed: dict[End, set[End]] = collections.defaultdict(set)
+        self._lost: dict[End, set[End]] = collections.defaultdict(set)
+
+    def note(self, results: typing.Iterable[PairResult], usual: float) -> tuple[End, ...]:
+        """Take the results of a step, and return the ends that are left out from now on.
+
+        :param usual: seconds that a measurement takes when all goes well. A failure that takes no longer holds nobody
+            up
+        """
+        passed, lost = _told(results, usual)
+        self._step += 1
+        for pair in passed:
+            for end in pair:
+                self._row.pop(end, None)
+                self._last[end] = self._step
+                self._passed[end] |= pair - {end}
+        for pair in lost:
+            for end in pair:
+                self._row[end] = {**dict.fromkeys(pair - {end}, self._step), **self._row[end]}
+                self._lost[end] |= pair - {end}
+        against = {end: self._against(partners) for end, partners in sorted(self._row.items()) if end not in self.out}
+        found = {end: nodes for end, nodes in against.items() if len(nodes) >= PARTNERS}
+        self.out.update(found)
+        return tuple(found)
+
+    def _against(self, partners: typing.Mapping[End, int]) -> tuple[str, ...]:
+        """Name the nodes of the partners whose lost pairs speak against the other end."""
+        return tuple(
+            sorted(
+                {
+                    partner[1]
+                    for partner, step in partners.items()
+                    if self._last.get(partner, 0) > step and self._vouches(partner)
+                }
+            )
+        )
+
+    def _vouches(self, partner: End) -> bool:
+        return partner not in self.out and len(self._passed[partner]) >= _VOUCHES * len(
+            self._lost[partner] - set(self.out)
+        )
+
+
+def _told(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
+    """Return the pairs that gave a figure in each direction, and those of which one took longer than usual and gave
+    none."""
+    every = list(results)
+    failed = {result.pair for result in every if result.failure}
+    return {result.pair for result in every} - failed, {
+        result.pair for result in every if result.failure and result.seconds > usual
+    }

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who measures with whom in stage bandwidth: steps of pairs that share no end, and then the suspects with partners that
+passed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing
+
+from ..._model.intent.intent import Bandwidth, Fabric
+from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.profiles import list_rails as rails_of
+from ..._model.measurement.bandwidth import QUEUE_PAIRS, CoverPlan, End, OrderedPair, RoundPlan
+from .coverage import compute_coverage
+from .link_coverage_rounds import Cover, Turn, apart
+from .paths import PathTable
+from .rounds import rounds
+from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
+from .wider import wider
+
+Pair = frozenset[End]
+#: a suspect that fails with so many partners that pass with others is at fault itself
+ENOUGH = 2
+#: looks at the suspects after the rounds, at most
+LOOKS = 3
+#: nodes of which everybody meets everybody, unless the intent says otherwise
+FEW_NODES = 16
+#: of a pair beside its measurement: rping, connecting, warming up
+_BESIDE_SECONDS = 5
+#: of a ping, of a server's start, and by how much the limit outside a pod is longer than the one inside
+PING_LIMIT, SERVER_LIMIT, SLACK = 30, 20, 20
+#: in which the rounds of a fabric should be done, unless the intent says how many there are
+STAGE_SECONDS = 4 * 3600
+
+
+@dataclasses.dataclass(frozen=True)
+class Task(OrderedPair):
+    """A pair: the client writes to the server."""
+
+    rail: int
+    client: str
+    server: str
+    server_rail: typing.Optional[int] = None
+
+    @classmethod
+    def between(cls, client: End, server: End) -> Task:
+        return cls(*client, server[1], None if server[0] == client[0] else server[0])
+
+
+Step = tuple[Task, ...]
+
+
+def by_links(fabric: Fabric, nodes: int) -> bool:
+    """Return whether rounds shall use each link in both directions, instead of pairing all nodes.
+
+    :param nodes: that take part
+    """
+    wanted = fabric.bandwidth
+    # both directions at once tell nothing of one of them
+    return wanted.rounds == "auto" or (wanted.rounds is None and nodes > FEW_NODES and wanted.directions != "at_once")
+
+
+def count_queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
+    """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where
+    its rate is not known.
+
+    :param rates: of the ports of both ends, in Gb/s
+    """
+    if fabric.pods.queue_pairs is not None:
+        return fabric.pods.queue_pairs
+    slowest = min((rate or 0.0 for rate in rates), default=0.0)
+    return next((count for least, count in QUEUE_PAIRS if slowest >= least), 1)
+
+
+def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
+    """Yield a turn of tests, each in one direction, as steps of what is measured at the same time."""
+    ends = [(end.rail, end.node) for end in ways.ends]
+    tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
+    if wanted.rails == "parallel":
+        yield tuple(tasks)
+        return
+    for rail in sorted({task.rail for task in tasks}):
+        yield tuple(task for task in tasks if task.rail == rail)
+
+
+def steps(
+    rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
+) -> typing.Iterator[Step]:
+    """Yield all pairs, in steps of those that are measured at the same time.
+
+    :param rails: names of the nodes that have a pod on each rail
+    :param most_rounds: so many rounds at most; None means all
+    """
+    each = [rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
+    numbers = sorted(rails)
+    if wanted.rails == "serial":
+        for rail, its in zip(numbers, each):
+            for pairs in its:
+                yield tuple(Task(rail, *pair) for pair in pairs)
+    else:
+        for together in itertools.zip_longest(*each, fillvalue=()):
+            yield tuple(Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs)
+
+
+def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
+    """Plan the rounds that use each link: their time, and the links that they use.
+
+    :param first: these rounds
+    :param parallel: tests that run at once, at most
+    """
+    turns = [step for item in first.rounds for turn in item.turns for step in turn_steps(ways, turn, fabric.bandwidth)]
+    waves = sum(-(-len(step) // parallel) for step in turns)
+    # of suspects there are no more than of ends
+    after_each_other = 1 if fabric.bandwidth.rails == "parallel" else len(rails_of(fabric))
+    later = MOST_TURNS * MOST_ROUNDS * after_each_other * max((-(-len(step) // parallel) for step in turns), default=1)
+    usual, most = _compute_seconds(fabric)
+    most += compute_seconds_of_wider(fabric)[1]
+    used = compute_coverage(ways, (test for item in first.rounds for test in item.tests))
+    in_hosts = sum(
+        ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests
+    )
+    plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
+    nodes = len({end.node for end in ways.ends})
+    return RoundPlan(
+        fabric.name, len(first.rounds), everybody(nodes), float(waves * usual), float((waves + later) * most), plan
+    )
+
+
+def _compute_seconds(fabric: Fabric) -> tuple[int, int]:
+    """Of one measurement in one direction: when all goes well, and when each command runs into its limit."""
+    pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
+    usual = _BESIDE_SECONDS + measurements * pods.seconds
+    return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (
+        SERVER_LIMIT + SLACK
+    )
+
+
+def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
+    """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for
+    more."""
+    pods = fabric.pods
+    if not carries_rdma(fabric) or wider(fabric, pods.queue_pairs) is None:
+        return 0, 0
+    return _BESIDE_SECONDS + pods.seconds, pods.limit_seconds + SERVER_LIMIT + SLACK
+
+
+def compute_most_seconds_of_a_pair(fabric: Fabric) -> int:
+    """Of one measurement in one direction, when each command runs into its limit."""
+    return _compute_seconds(fabric)[1]
+
+
+def compute_usual_seconds_of_a_pair(fabric: Fabric) -> int:
+    """Of one measurement in one direction, when all goes well."""
+    return _compute_seconds(fabric)[0]
+
+
+def everybody(nodes: int) -> int:
+    """Rounds of pairs in which everybody meets everybody."""
+    return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
+
+
+def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
+    """Plan the number of rounds of pairs on a fabric, and their time; all where the intent asks for them, as many as
+    fit STAGE_SECONDS where it has no number, one at least.
+
+    :param nodes: that take part
+    :param parallel: pairs that are measured at once, at most
+    :param why: why each link can't be used on purpose, where that was wanted
+    """
+    wanted, rails = fabric.bandwidth, len(rails_of(fabric))
+    together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
+    turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
+    usual, most = _compute_seconds(fabric)
+    usual, most = turns * usual, turns * (most + compute_seconds_of_wider(fabric)[1])
+    all_rounds = everybody(nodes)
+    if wanted.rounds == "all":
+        chosen = all_rounds
+    elif isinstance(wanted.rounds, int):
+        chosen = wanted.rounds
+    else:
+        chosen = max(1, STAGE_SECONDS // usual) if usual else 0
+    number = min(all_rounds, chosen)
+    return RoundPlan(fabric.name, number, all_rounds, float(number * usual), float((number + LOOKS) * most), None, why)
+
+
+def list_orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
+    """Return the measurements of one pair, which run one after the other: both at once would share what each is asked
+    to fill."""
+    return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
+
+
+def plan_retests(
+    passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth
+) -> tuple[Step, ...]:
+    """Return the next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that
+    it has not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them.
+    Nothing, when no such partner is left: then no more can be told.
+    """
+    good = {end for pair in passed for end in pair}
+    met: dict[End, set[End]] = {}
+    for pair in passed | failed:
+        for end in pair:
+            met.setdefault(end, set()).update(pair - {end})
+    suspects = sorted({end for pair in failed for end in pair} - good)
+    tasks: list[Task] = []
+    taken: set[End] = set()
+    for suspect in suspects:
+        if len(met[suspect] & good) >= ENOUGH:
+            continue
+        partner = next((end for end in sorted(good - met[suspect] - taken) if end[0] == suspect[0]), None)
+        if partner is not None:
+            taken.add(partner)
+            tasks.append(Task(suspect[0], suspect[1], partner[1]))
+    if wanted.rails == "serial":
+        return tuple(
+            tuple(task for task in tasks if task.rail == rail) for rail in sorted({task.rail for task in tasks})
+        )
+    return (tuple(tasks),) if tasks else ()

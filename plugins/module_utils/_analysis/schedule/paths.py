@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which links a packet takes from one end to another: from the topology and the forwarding tables, each link in both
+directions apart.
+
+Ends and directions of links are numbers here, since a fleet has thousands of both; ``Ways`` names them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.infiniband.cables import take_cables
+from ..._model.infiniband.fabric import LANE_GBPS, Link, LinkEnd, Topology
+from ..._model.infiniband.forwarding import ForwardingTable
+
+#: no way is longer; a table that sends in a circle is
+_MOST_LINKS = 32
+#: numbers of directions, in the order of the way
+Way = tuple[int, ...]
+#: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
+Kind = tuple[float, float, int]
+_Port = tuple[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """A port that takes part.
+
+    :ivar guid: of the port; on Ethernet the node and its network interface, which no two ends have either
+    :ivar lid: its first one, by which it is reached: benchmarks take it whatever the LMC is; 0 on Ethernet
+    """
+
+    node: str
+    rail: int
+    guid: str
+    lid: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Cable:
+    """Of an end on Ethernet, where ports of switches have names.
+
+    :ivar interface: of the node
+    :ivar port: of the switch; empty where it is not known
+    :ivar gbps: None where it is not known
+    :ivar unheard: why it is not known to which switch it leads; empty where it is. It then leads to a switch of its own
+    :ivar driver: of the PCI function; empty where it is not known
+    """
+
+    interface: str
+    port: str = ""
+    gbps: typing.Optional[float] = None
+    unheard: str = ""
+    driver: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """A link in one direction: what its first port sends to its second one.
+
+    :ivar source: GUID of the switch, or of the port of an HCA
+    :ivar gbps: of lanes and speed; None where the tool does not tell
+    :ivar between: there is no such link: it stands for all that lead from one leaf to another, where it is not known
+        which one is taken
+    """
+
+    source: str
+    source_port: int
+    target: str
+    target_port: int
+    gbps: typing.Optional[float] = None
+    between: bool = False
+
+
+class PathTable:
+    """The ways between the ends of one fabric.
+
+    :ivar ends: by number
+    :ivar directions: by number, first the real ones. The two of a link are an even number and the next one; links to
+        HCAs that take no part are not there
+    :ivar leaves: numbers of the ends of each leaf, by its GUID
+    :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
+    :ivar switches: GUIDs
+    :ivar spread: why it is not known which links between two leaves are taken; empty when it is
+    :ivar cables: of the ends, by their GUID; of InfiniBand none
+    :ivar hashed: switches send each flow over one link between two leaves, by a hash of their own: what a flow met says
+        nothing of the link of another one
+    :ivar flows: by the number of what stands for the links between two leaves, the ends of the flow; only where they
+        are hashed
+    :ivar across: ends of different rails may be measured with each other, where the tables lead from one to the other
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        tables: typing.Iterable[ForwardingTable],
+        ends: typing.Iterable[End],
+        spread: str = "",
+        cables: typing.Optional[typing.Mapping[str, Cable]] = None,
+        across: bool = False,
+    ) -> None:
+        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash
+        of their own
+        :param cables: of the ends, by their GUID, on Ethernet
+        """
+        self.ends = tuple(ends)
+        self.spread = spread
+        self.across = across
+        self.cables = cables or {}
+        self.hashed = cables is not None
+        self.flows: dict[int, tuple[int, int]] = {}
+        self.directions: list[Direction] = []
+        self.leaves: dict[str, list[int]] = {}
+        self._tables = {table.guid: table for table in tables}
+        self._names = {node.guid: node.called for node in topology.nodes}
+        self._end_of = {end.guid: number for number, end in enumerate(self.ends)}
+        self._numbers = {(end.rail, end.node): number for number, end in enumerate(self.ends)}
+        self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
+        self._out: dict[_Port, int] = {}
+        self._up = [-1] * len(self.ends)
+        for link in take_cables(topology).links:
+            self._add(link)
+        for number, up in enumerate(self._up):
+            if up >= 0:
+                self.leaves.setdefault(self.directions[up].target, []).append(number)
+        self.real = len(self.directions)
+        #: directions that lead to a switch
+        self._into: dict[str, list[int]] = {}
+        for number, direction in enumerate(self.directions):
+            self._into.setdefault(direction.target, []).append(number)
+        self.pods = self._pods()
+        self._ways: dict[tuple[int, int], typing.Union[Way, str]] = {}
+        self._kinds: dict[Way, Kind] = {}
+        self._passed: dict[Way, frozenset[str]] = {}
+        self._between: dict[typing.Hashable, int] = {}
+        self._leads: dict[tuple[int, int], bool] = {}
+        self._feeders: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._over: dict[int, tuple[list[tuple[int, int]], typing.Iterator[tuple[int, int]]]] = {}
+
+    def _add(self, link: Link) -> None:
+        near, far = _port(link.a), _port(link.b)
+        if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
+            return
+        gbps = link.width * LANE_GBPS[link.speed] if link.width and link.speed in LANE_GBPS else None
+        gbps = next((self.cables[guid].gbps for guid, _number in (near, far) if guid in self.cables), gbps)
+        for one, other in ((near, far), (far, near)):
+            self._out[one] = len(self.directions)
+            if one[0] in self._end_of and other[0] in self.switches:
+                self._up[self._end_of[one[0]]] = len(self.directions)
+            self.directions.append(Direction(*one, *other, gbps))
+
+    def _pods(self) -> tuple[tuple[str, ...], ...]:
+        """Leaves that share a switch above them, taken together as far as that goes. All are one where what is above
+        them is not known."""
+        if self.hashed:
+            return (tuple(self.leaves),)
+        result: list[tuple[str, ...]] = []
+        above = {
+            leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
+            for leaf in self.leaves
+        }
+        below: dict[str, list[str]] = {}
+        for leaf, switches in above.items():
+            for switch in switches:
+                below.setdefault(switch, []).append(leaf)
+        seen: set[str] = set()
+        for first in self.leaves:
+            if first in seen:
+                continue
+            pod, todo = [], [first]
+            seen.add(first)
+            while todo:
+                leaf = todo.pop()
+                pod.append(leaf)
+                near = {other for switch in above[leaf] for other in below[switch]} | (above[leaf] & self.leaves.keys())
+                todo += sorted(near - seen)
+                seen |= near
+            here = set(pod)
+            result.append(tuple(leaf for leaf in self.leaves if leaf in here))
+        return tuple(result)
+
+    def test(
+        self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
+    ) -> typing.Optional[tuple[int, int]]:
+        """Return the numbers of the ends of two nodes; None where one of them is no end.
+
+        :param target_rail: None: the same
+        """
+        pair = (
+            self._numbers.get((rail, source)),
+            self._numbers.get((rail if target_rail is None else target_rail, target)),
+        )
+        return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    def may(self, source: int, target: int) -> bool:
+        """Return whether two ends may be measured with each other."""
+        return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
+
+    def leads(self, source: int, target: int) -> bool:
+        """Return whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not
+        route between rails."""
+        if not self.spread:
+            return self.way(source, target) is not None
+        if (source, target) not in self._leads:
+            self._leads[source, target] = not isinstance(self._by_tables(source, target), str)
+        return self._leads[source, target]
+
+    def end_of(self, number: int) -> typing.Optional[End]:
+        """Return the end whose cable a direction is of; None for a link between two switches."""
+        direction = self.directions[number]
+        found = self._end_of.get(direction.source, self._end_of.get(direction.target))
+        return None if found is None else self.ends[found]
+
+    def leaf(self, end: int) -> typing.Optional[str]:
+        """GUID of the switch at the other end of its cable; None where the topology shows none."""
+        return self.directions[self._up[end]].target if self._up[end] >= 0 else None
+
+    def up(self, end: int) -> int:
+        """Return the direction from an end to its leaf; the next number is the way back, or the one before."""
+        return self._up[end]
+
+    def down(self, end: int) -> int:
+        """Return the direction from its leaf to an end."""
+        return self._up[end] ^ 1
+
+    def way(self, source: int, target: int) -> typing.Optional[Way]:
+        """Return the directions that a packet takes, or None: see why_not."""
+        found = self._way(source, target)
+        return None if isinstance(found, str) else found
+
+    def why_not(self, source: int, target: int) -> str:
+        """Return why no path is known; empty when one is."""
+        found = self._way(source, target)
+        return found if isinstance(found, str) else ""
+
+    def _way(self, source: int, target: int) -> typing.Union[Way, str]:
+        found = self._ways.get((source, target))
+        if found is None:
+            found = self._ways[source, target] = self._walk(source, target)
+        return found
+
+    def _walk(self, source: int, target: int) -> typing.Union[Way, str]:
+        near, far = self.leaf(source), self.leaf(target)
+        if near is None or far is None or not self.spread:
+            return self._by_tables(source, target)
+        if near == far:
+            return (self._up[source], self.down(target))
+        # of a hash each flow has a link of its own
+        key = (source, target) if self.hashed else (near, far)
+        if key not in self._between:
+            self._between[key] = len(self.directions)
+            if self.hashed:
+                self.flows[len(self.directions)] = (source, target)
+            self.directions.append(Direction(near, 0, far, 0, None, True))
+        return (self._up[source], self._between[key], self.down(target))
+
+    def _by_tables(self, source: int, target: int) -> typing.Union[Way, str]:
+        near, far = self.leaf(source), self.leaf(target)
+        if near is None or far is None:
+            return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
+        lid, at = self.ends[target].lid, near
+        way = [self._up[source]]
+        while len(way) < _MOST_LINKS:
+            table = self._tables.get(at)
+            port = table.port(lid) if table else None
+            if port is None:
+                return (
+                    f"the forwarding table of {self._names[at]} that was read names no port to LID {lid} of"
+                    f" {self.ends[target].node}"
+                )
+            number = self._out.get((at, port))
+            if number is None:
+                return (
+                    f"{self._names[at]} sends what goes to LID {lid} of {self.ends[target].node} to its port {port},"
+                    " where the topology shows no link"
+                )
+            way.append(number)
+            at = self.directions[number].target
+            if at == self.ends[target].guid:
+                return tuple(way)
+            if at not in self.switches:
+                return f"what goes to LID {lid} of {self.ends[target].node} arrives at {self.name_of(at)}"
+        return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
+
+    def kind(self, source: int, target: int) -> Kind:
+        """Of a way that is known."""
+        way = self.way(source, target) or ()
+        found = self._kinds.get(way)
+        if found is None:
+            rates = [self.directions[number].gbps or 0.0 for number in way]
+            found = self._kinds[way] = (min(rates[0], rates[-1]), min(rates), len(rates))
+        return found
+
+    def passed(self, source: int, target: int) -> frozenset[str]:
+        """Return the switches on a way."""
+        way = self.way(source, target) or ()
+        found = self._passed.get(way)
+        if found is None:
+            found = self._passed[way] = frozenset(self.directions[number].source for number in way) & self.switches
+        return found
+
+    def over(self, number: int) -> typing.Iterator[tuple[int, int]]:
+        """Sources and targets whose ways take a direction; as many targets as there are come before a second source for
+        one."""
+        # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
+        found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
+        place = 0
+        while True:
+            while place < len(found):
+                yield found[place]
+                place += 1
+            pair = next(more, None)
+            if pair is None:
+                return
+            found.append(pair)
+
+    def _pairs_over(self, number: int) -> typing.Iterator[tuple[int, int]]:
+        direction = self.directions[number]
+        if number in self.flows:
+            yield self.flows[number]
+            return
+        if direction.between:
+            pairs = (
+                (source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source]
+            )
+            yield from pairs
+            return
+        if direction.target in self._end_of:
+            targets = [self._end_of[direction.target]]
+        elif direction.source in self._end_of or self.spread:
+            targets = list(range(len(self.ends)))
+        else:
+            table = self._tables.get(direction.source)
+            targets = [
+                end for end, known in enumerate(self.ends) if table and table.port(known.lid) == direction.source_port
+            ]
+        if direction.source in self._end_of:
+            source = self._end_of[direction.source]
+            yield from ((source, target) for target in targets if target != source)
+            return
+        feeders = {target: self.feeders(direction.source, target) for target in targets}
+        for place in range(max(map(len, feeders.values()), default=0)):
+            for index, (target, sources) in enumerate(feeders.items()):
+                if place < len(sources):
+                    # not all targets with the first end of a leaf
+                    source = sources[(place + 7 * index) % len(sources)]
+                    if source != target:
+                        yield source, target
+
+    def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> tuple[int, ...]:
+        """Return the ends whose ways to a target pass a switch.
+
+        :param most: links before the switch; what is further away has no way either
+        """
+        if self.spread:
+            return tuple(range(len(self.ends)))
+        key = (switch, target)
+        if key not in self._feeders:
+            self._feeders[key] = ()
+            found: list[int] = []
+            for number in self._into.get(switch, ()):
+                near = self.directions[number].source
+                if near in self._end_of:
+                    found.append(self._end_of[near])
+                    continue
+                table = self._tables.get(near)
+                if most and table and table.port(self.ends[target].lid) == self.directions[number].source_port:
+                    found += self.feeders(near, target, most - 1)
+            # a topology that tells a link twice would double the ends with each step
+            self._feeders[key] = tuple(dict.fromkeys(found))
+        return self._feeders[key]
+
+    def name_of(self, guid: str) -> str:
+        """Of a switch, or of the port of an end: its node and its rail."""
+        if guid in self._end_of:
+            end = self.ends[self._end_of[guid]]
+            return f"{end.node} rail {end.rail}"
+        return self._names.get(guid, guid)
+
+    def name(self, number: int) -> str:
+        """Return a direction in words: 'leaf01 port 33 to spine00 port 2'."""
+        it = self.directions[number]
+        if it.between:
+            return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
+        ends = ((it.source, it.source_port), (it.target, it.target_port))
+        named = next((self.cables[guid].port for guid in (it.source, it.target) if guid in self.cables), None)
+        ports = [
+            f" port {port if named is None else named}" if guid in self.switches and named != "" else ""
+            for guid, port in ends
+        ]
+        return " to ".join(self.name_of(guid) + port for (guid, _port), port in zip(ends, ports))
+
+
+def _port(end: LinkEnd) -> _Port:
+    """Return a switch by its GUID, an HCA by that of its port."""
+    return (end.guid if end.kind == "Switch" else end.port_guid or end.guid), end.port

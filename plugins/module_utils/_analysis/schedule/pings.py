@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who pings whom: rounds of disjoint pairs of nodes, rail by rail, each pair both ways."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.measurement.reachability import PingPlan, PingSchedule, PingTask, PortName
+from .rounds import rounds
+
+#: one destination when nothing is lost: a few runs of the client, each a fraction of a second
+_USUAL_SECONDS = 1
+#: until the servers of a node are ready, and the way to the node
+_START_SECONDS = 30
+#: that servers live on, since a start may take longer and they are ended when all is done; what must end by itself is
+#: those of a run that was killed
+_SPARE_SECONDS = 600
+
+
+class Endpoint(typing.NamedTuple):
+    """A port that takes part. lid: under which the others reach it."""
+
+    device: str
+    port: int
+    lid: int
+
+
+#: rail of one fabric: node to its port there
+Rail = typing.Mapping[str, Endpoint]
+
+
+#: two nodes, in either order
+Pair = tuple[str, str]
+
+
+def plan(
+    rails: typing.Iterable[Rail],
+    most_rounds: typing.Optional[int] = None,
+    more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: (),
+) -> dict[str, PingPlan]:
+    """Plan what each node serves and pings.
+
+    Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every
+    node has one partner.
+
+    :param rails: of all fabrics. A rail with a single node has no pair
+    :param most_rounds: at most so many partners for each port; None means all
+    :param more: for a rail by its place in ``rails``, further pairs; asked where not everybody meets everybody
+    """
+    ports: dict[str, list[PortName]] = {}
+    tasks: dict[str, list[PingTask]] = {}
+    partners: dict[int, list[list[int]]] = {}
+    for number, rail in enumerate(rails):
+        nodes = sorted(rail)
+        # rails of one fabric mostly have the same nodes
+        if len(nodes) not in partners:
+            partners[len(nodes)] = _choose_partners(len(nodes), most_rounds)
+        lids = [rail[node].lid for node in nodes]
+        further = (
+            {node: [] for node in nodes}
+            if most_rounds is None or most_rounds >= len(nodes) - 1
+            else _further(nodes, more(number))
+        )
+        for node, others in zip(nodes, partners[len(nodes)]):
+            end = rail[node]
+            ports.setdefault(node, []).append(PortName(end.device, end.port))
+            known = [lids[other] for other in others]
+            known += [lid for lid in (rail[other].lid for other in further[node]) if lid not in known]
+            if known:
+                tasks.setdefault(node, []).append(PingTask(end.device, end.port, tuple(known)))
+    return {node: PingPlan(tuple(names), tuple(tasks.get(node, ()))) for node, names in ports.items()}
+
+
+def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
+    """Return, by node, the others that it meets."""
+    result: dict[str, list[str]] = {node: [] for node in nodes}
+    for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
+        result[one].append(other)
+        result[other].append(one)
+    return result
+
+
+def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
+    """Of each of so many ends, whom it meets, in the order of the rounds."""
+    result: list[list[int]] = [[] for _end in range(count)]
+    for pairs in rounds(range(count), most_rounds):
+        for one, other in pairs:
+            result[one].append(other)
+            result[other].append(one)
+    return result
+
+
+def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
+    """Return how long these plans take, on all nodes together.
+
+    :param parallel: destinations that a node pings at once
+    :param limit_seconds: for one destination
+    :param forks: nodes that are worked on at once; the others wait, and their servers serve meanwhile
+    """
+    jobs = [sum(len(task.lids) for task in node.clients) for node in plans.values()]
+    waves = -(-len(jobs) // forks)
+    turns = -(-max(jobs, default=0) // parallel)
+    most = waves * (_START_SECONDS + turns * limit_seconds)
+    return PingSchedule(dict(plans), sum(jobs), waves * turns * _USUAL_SECONDS, most, most + _SPARE_SECONDS)

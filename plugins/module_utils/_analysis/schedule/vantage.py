@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From where to look at the fabrics: a discovery walks a whole fabric, so one port of each is enough.
+
+A port that has lost its way to the manager is on a part that was cut off: from there that part can be seen, and from
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.infiniband.fabric import SeenSubnet
+from ..._model.measurement.reachability import PortName
+
+#: of ports that have lost their way; when the manager's own machine is gone, all have
+_MOST_CUT_OFF = 4
+
+
+def choose_vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
+    """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see
+    none and no way to where it was.
+
+    :param subnets: what the ports of each node see
+    :returns: ports by node, for every node of ``subnets``; mostly empty
+    """
+    result: dict[str, tuple[PortName, ...]] = {}
+    known: set[str] = set()
+    # one for each device name, which mostly is a rail
+    cut_off: set[str] = set()
+    for node, seen in subnets.items():
+        ports = []
+        for subnet in seen:
+            if subnet.master is not None and subnet.master.guid not in known:
+                known.add(subnet.master.guid)
+                ports.append(PortName(subnet.rdma_device, subnet.port))
+            elif subnet.cut_off and subnet.rdma_device not in cut_off and len(cut_off) < _MOST_CUT_OFF:
+                cut_off.add(subnet.rdma_device)
+                ports.append(PortName(subnet.rdma_device, subnet.port))
+        result[node] = tuple(ports)
+    return result

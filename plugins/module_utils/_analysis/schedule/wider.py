@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a pair is measured once more that is too slow: with more queue pairs and larger messages, so that no end is
+accused of what perftest left empty."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._parse.kubernetes.quantity import quantity
+from ..._parse.kubernetes.resource import ResourceError
+
+#: queue pairs that fill any link, and by how much messages grow
+MANY, FACTOR = 16, 4
+#: bytes of a message above which larger ones change nothing
+LARGEST = 8 * 2**20
+#: messages of a queue pair that perftest sends at least
+FEWEST_MESSAGES = 5
+#: of a pod's memory, for the buffers of perftest: it takes two of a message for each queue pair
+_SHARE = 2
+#: pairs of an end that stay too slow with more queue pairs: its further ones are then not measured again
+ENOUGH = 2
+
+
+class Amount(typing.NamedTuple):
+    """The amount of data that ib_write_bw sends.
+
+    :ivar queue_pairs: at once
+    :ivar message_bytes: of a message
+    :ivar iterations: of each queue pair; None: the intent measures by time
+    """
+
+    queue_pairs: int
+    message_bytes: int
+    iterations: typing.Optional[int]
+
+
+def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[Amount]:
+    """Return what a pair that is too slow is measured with once more: as many queue pairs as fill any link, and
+    messages as large as memory and number of messages let them be. None where there is nothing to add, or no room for
+    it.
+
+    :param queue_pairs: that it was measured with
+    """
+    first, size, wanted = queue_pairs or 1, fabric.pods.message_bytes, fabric.pods.iterations
+    room = _memory(fabric) // _SHARE
+    for many in (max(first, MANY), *(count for count in (8, 4, 2) if count > first)):
+        for factor in (FACTOR, FACTOR // 2, 1):
+            larger = factor * size
+            if (many, factor) == (first, 1) or (factor > 1 and larger > LARGEST) or 2 * many * larger > room:
+                continue
+            if wanted is None:
+                return Amount(many, larger, None)
+            # no more data than before: who gives a number of messages means the time that they take
+            messages = wanted * first // (many * factor)
+            if messages >= FEWEST_MESSAGES or factor == 1:
+                return Amount(many, larger, max(FEWEST_MESSAGES, messages))
+    return None
+
+
+def widened(fabric: Fabric, amount: Amount) -> Fabric:
+    """Return the fabric with what a pair is measured with once more, as if the intent said so."""
+    pods = dataclasses.replace(
+        fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations
+    )
+    return dataclasses.replace(fabric, pods=pods)
+
+
+def _memory(fabric: Fabric) -> int:
+    """Return the bytes that a pod has."""
+    try:
+        return int(quantity(fabric.pods.memory, "pods.memory"))
+    except ResourceError:
+        return 0

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks at what the controller has for the stages that ask the API server. What is not there is an answer, never an
+error."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import sys
+import threading
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._model.intent.intent import Intent
+from .._model.kubernetes.controller import ControllerFacts, HelmFacts
+from .._model.kubernetes.rights_needed import needed
+from .._observe.kubernetes.client import ApiError, Cluster
+from .._observe.kubernetes.rights import observe
+from .._observe.kubernetes.sriov_operator import namespace_of_operator
+from .._observe.process.command import run
+from .cluster import connect, library, select_options
+from .credentials import find_credentials
+
+#: seconds for the first answer of the API server. The client itself tries an address that swallows everything for
+#: minutes
+LIMIT = 30.0
+_Answer = typing.TypeVar("_Answer")
+
+
+def look(
+    module: AnsibleModule,
+    intent: typing.Optional[Intent],
+    helm: typing.Optional[str],
+    stages: typing.Sequence[str],
+    limit: float = LIMIT,
+) -> ControllerFacts:
+    """:param intent: whose rights are asked about; None where it is wrong
+    :param helm: its path or name; None where it is not needed
+    :param stages: of this invocation that ask the API server
+    """
+    seen = ControllerFacts(sys.executable, tuple(stages), helm=find_helm(helm) if helm is not None else None)
+    version = library()
+    if not version:
+        return seen
+    found = find_credentials(select_options(module), os.environ)
+    seen = dataclasses.replace(seen, library=version, where=found.where, named=found.named)
+    if not found.named:
+        return seen
+    try:
+        cluster, server = _within(limit, lambda: _first_answer(module), found.where)
+    except ApiError as error:
+        return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
+    seen = dataclasses.replace(seen, server=server)
+    if intent is None:
+        return seen
+    try:
+        return dataclasses.replace(
+            seen,
+            rights=observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))),
+        )
+    except ApiError as error:
+        return dataclasses.replace(seen, rights_error=error.seen)
+
+
+def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
+    cluster = connect(module)
+    return cluster, cluster.version()
+
+
+def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
+    """Return the answer, if it comes in time.
+
+    :raises ApiError: it does not
+    """
+    answers: list[_Answer] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        # it is raised again where somebody waits for it
+        except BaseException as error:
+            errors.append(error)
+
+    # a daemon: what still waits for an answer must not keep the module alive
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise ApiError(0, "Unreachable", f"no answer from the API server within {limit:g} s", where)
+    return answers[0]
+
+
+def find_helm(binary: str) -> HelmFacts:
+    """Helm's version, in its own words (``v3.19.4+g7cfb6e4``)."""
+    path = shutil.which(os.path.expanduser(binary))
+    if path is None:
+        return HelmFacts(
+            binary,
+            error=(
+                "there is no such program in the PATH of the controller"
+                if os.sep not in binary
+                else "there is no such program"
+            ),
+        )
+    done = run([path, "version", "--short"], 20)
+    match = re.search(r"\bv(\d[^\s+]*)", done.stdout)
+    return HelmFacts(
+        binary, match[1] if match and not done.failure else "", done.failure or ("" if match else "it says no version")
+    )

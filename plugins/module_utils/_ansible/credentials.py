@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What leads to the API server, by the rules of kubernetes.core: options, the variables K8S_AUTH_* of the environment,
+a kubeconfig, a pod's service account.
+
+kubernetes.core makes the client. What is here says beforehand which of them it will take, so that a mistake is named by
+its place, and gives the same credentials to Helm. [kubernetes.core plugins/module_utils/k8s/client.py]
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import os
+import re
+import typing
+import urllib.parse
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_MAP, AUTH_PROXY_HEADERS_SPEC
+
+from .._model.base.redact import REDACTED, redact_text
+from .._observe.kubernetes.client import ApiError
+
+try:
+    import yaml
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, load_incluster_config
+    from requests.utils import should_bypass_proxies
+except ImportError:
+    # the caller reports the missing library, or needs only the source of the credentials
+    class ConfigException(Exception):  # type: ignore[no-redef]
+        """Stands for that of the client."""
+
+    Configuration = dict
+
+    def load_incluster_config(client_configuration: typing.Any) -> None:
+        """Find no service account, as the client does outside of a pod."""
+        raise ConfigException
+
+
+Environment = typing.Mapping[str, str]
+#: by which of these a kubeconfig is not needed, beside host
+_COMPLETE = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
+_ALONE = ("kubeconfig", "persist_config")
+#: characters of a path, or of a list of them [Linux, PATH_MAX]
+_MOST_OF_A_PATH = 4096
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Credentials:
+    """:ivar given: by the options' names; of an option that is left out, what the environment says
+    :ivar source: what of it kubernetes.core takes
+    :ivar named: whether the user says it, rather than leave it to the defaults
+    :ivar by: variable or option that names the kubeconfig, in words
+    """
+
+    given: typing.Mapping[str, typing.Any]
+    source: typing.Literal["options", "kubeconfig", "service account"]
+    named: bool
+    kubeconfig: typing.Any = None
+    by: str = ""
+
+    @property
+    def where(self) -> str:
+        """For messages; without a secret."""
+        server = self.given.get("host")
+        if self.source == "options":
+            return f"API server {shown_url(server)}"
+        told = "service account of this pod" if self.source == "service account" else self.place
+        if self.source == "kubeconfig" and self.by:
+            told = f"{told} ({self.by})"
+        return f"{told}, API server {shown_url(server)}" if server else told
+
+    @property
+    def place(self) -> str:
+        """The kubeconfig by name and folder; of a list, each file of it."""
+        return f"kubeconfig {shown(self.kubeconfig)}"
+
+    @property
+    def bare(self) -> bool:
+        """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
+        same credentials."""
+        several = os.pathsep in _text(self.kubeconfig)
+        return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Texts that nobody may see."""
+        headers = self.given.get("proxy_headers") or {}
+        pairs = [_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
+        texts = (
+            [_text(self.given.get(name)) for name in ("api_key", "password")]
+            + pairs
+            + [pair.partition(":")[2] for pair in pairs]
+        )
+        for name in ("proxy", "host"):
+            user = _split(_text(self.given.get(name)))[1]
+            texts += [user, user.partition(":")[2]]
+        return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
+
+    def masked(self, text: str) -> str:
+        """``text`` without the secrets."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, REDACTED)
+        return redact_text(text)
+
+    def examine(self) -> None:
+        """:raises ApiError: something that will be used can't be; its text is not quoted where it may hold secrets"""
+        for name in ("host", "api_key", "impersonate_user"):
+            if _CONTROL.search(_text(self.given.get(name))):
+                raise ApiError(
+                    0,
+                    "Configuration",
+                    f"{name} holds a blank or a line break{_origin(name)}, and no header can",
+                    self.where,
+                )
+        for name in ("ca_cert", "client_cert", "client_key"):
+            path = self.given.get(name)
+            if path and not os.path.isfile(path):
+                raise ApiError(
+                    0, "Configuration", f"{name}{_origin(name)} is {path}, and there is no such file", self.where
+                )
+        if self.source == "kubeconfig" and isinstance(self.kubeconfig, str):
+            _examine(self.kubeconfig, self.where)
+
+
+def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
+    """Return the credentials that get_api_client of kubernetes.core will use.
+
+    :param options: of the module; None counts as left out
+    """
+    given = _given(options, environment)
+    path, by = _kubeconfig(options, given, environment)
+    if given.get("host") and any(all(given.get(name) for name in names) for names in _COMPLETE):
+        return Credentials(given, "options", True)
+    if given.get("kubeconfig") or given.get("context"):
+        return Credentials(given, "kubeconfig", True, path, by)
+    if _in_pod():
+        return Credentials(given, "service account", True)
+    present = any(os.path.exists(os.path.expanduser(part)) for part in path.split(os.pathsep) if part)
+    return Credentials(given, "kubeconfig", bool(given or environment.get("KUBECONFIG") or present), path, by)
+
+
+def _kubeconfig(
+    options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
+) -> tuple[typing.Any, str]:
+    """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
+    rdma_kubeconfig, two variables, and the default."""
+    if given.get("kubeconfig"):
+        return given["kubeconfig"], (
+            "from rdma_kubeconfig or the option kubeconfig" if options.get("kubeconfig") else "from K8S_AUTH_KUBECONFIG"
+        )
+    if environment.get("KUBECONFIG"):
+        return environment["KUBECONFIG"], "from KUBECONFIG"
+    return "~/.kube/config", "the default"
+
+
+def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = {}
+    for true_name, name in [
+        *AUTH_ARG_MAP.items(),
+        *((name, name) for name in ("impersonate_user", "impersonate_groups")),
+    ]:
+        value = options.get(name)
+        if value is None and name == "proxy_headers":
+            value = {
+                key: environment[_variable(f"{name}_{key}")]
+                for key in AUTH_PROXY_HEADERS_SPEC
+                if _variable(f"{name}_{key}") in environment
+            }
+        elif value is None:
+            value = environment.get(_variable(name)) or environment.get(_variable(true_name))
+        if value not in (None, "", {}, []):
+            found[name] = value
+    return found
+
+
+def _variable(name: str) -> str:
+    return f"K8S_AUTH_{name.upper()}"
+
+
+def _origin(name: str) -> str:
+    """For a message: which variable it may come from."""
+    names = [_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [_variable(name)]
+    return f" ({names[0]})"
+
+
+def server_of_pod(environment: Environment) -> str:
+    """Return the API server that a pod's service account leads to; empty where the environment names none."""
+    host, port = (environment.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    if not host or not port:
+        return ""
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def _text(value: typing.Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _in_pod() -> bool:
+    try:
+        load_incluster_config(client_configuration=Configuration())
+    except ConfigException:
+        return False
+    return True
+
+
+def shown(path: typing.Any) -> str:
+    """Return a path, or each path of a list, as name and folder: Ansible hides the option's own text, since it may also
+    hold the whole configuration."""
+    if not isinstance(path, str):
+        return "given as a mapping"
+    if "\n" in path or len(path) > _MOST_OF_A_PATH:
+        return "given as text, where a path or a mapping is expected"
+    pairs = [os.path.split(os.path.abspath(os.path.expanduser(part))) for part in path.split(os.pathsep) if part]
+    return " and ".join(f"{name} in {folder}" for folder, name in pairs)
+
+
+def shown_url(url: typing.Any) -> str:
+    """Return a URL without user and password."""
+    scheme, _user, rest = _split(str(url))
+    return scheme + rest
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """Scheme, user with password, and what is behind them; of any text, which need not be a URL."""
+    scheme, mark, rest = url.rpartition("://")
+    place, slash, path = rest.partition("/")
+    user, _at, server = place.rpartition("@")
+    return scheme + mark, user, server + slash + path
+
+
+def _examine(path: str, where: str) -> None:
+    """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
+
+    :raises ApiError: it is none. Its text is not quoted: it holds secrets
+    """
+    present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
+    if not present:
+        raise ApiError(0, "Configuration", "there is no such file", where)
+    for part in present:
+        try:
+            with open(part, encoding="utf-8") as file:
+                config = yaml.safe_load(file)
+        except yaml.MarkedYAMLError as error:
+            line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+            raise ApiError(0, "Configuration", f"it is no YAML{line}: {error.problem}", where) from None
+        except (yaml.YAMLError, UnicodeDecodeError):
+            raise ApiError(0, "Configuration", "it is no text in UTF-8", where) from None
+        except OSError as error:
+            raise ApiError(0, "Configuration", f"it can't be read: {error.strerror}", where) from None
+        if isinstance(config, str) and config.startswith("$ANSIBLE_VAULT"):
+            text = (
+                "it is encrypted by Ansible Vault; give it as a mapping: \"{{ lookup('ansible.builtin.file', path) |"
+                ' from_yaml }}"'
+            )
+            raise ApiError(0, "Configuration", text, where)
+        if not isinstance(config, dict) or config.get("kind", "Config") != "Config":
+            raise ApiError(
+                0,
+                "Configuration",
+                f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config",
+                where,
+            )
+
+
+def make_kubeconfig(
+    configuration: typing.Any, headers: typing.Mapping[str, str], context: str
+) -> dict[str, typing.Any]:
+    """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
+
+    :param configuration: kubernetes.client.Configuration
+    :param headers: that the client adds to each request
+    :param context: name of its one context
+    """
+    cluster: dict[str, typing.Any] = {"server": configuration.host}
+    if not configuration.verify_ssl:
+        # client-go refuses a certificate authority beside it
+        cluster["insecure-skip-tls-verify"] = True
+    elif configuration.ssl_ca_cert:
+        cluster["certificate-authority-data"] = _encoded(configuration.ssl_ca_cert)
+    if getattr(configuration, "tls_server_name", None):
+        cluster["tls-server-name"] = configuration.tls_server_name
+    if configuration.proxy and not should_bypass_proxies(configuration.host, no_proxy=configuration.no_proxy or ""):
+        cluster["proxy-url"] = _add_user(configuration.proxy, configuration.proxy_headers or {})
+    entry = {"name": context, "context": {"cluster": context, "user": context}}
+    user = {"name": context, "user": {**_user(configuration), **_impersonated(headers)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": context, "cluster": cluster}],
+        "users": [user],
+        "contexts": [entry],
+        "current-context": context,
+    }
+
+
+def _user(configuration: typing.Any) -> dict[str, typing.Any]:
+    user: dict[str, typing.Any] = {}
+    for key, path in (
+        ("client-certificate-data", configuration.cert_file),
+        ("client-key-data", configuration.key_file),
+    ):
+        if path:
+            user[key] = _encoded(path)
+    # also calls the hook that renews a token
+    kind, _blank, value = (configuration.auth_settings().get("BearerToken", {}).get("value") or "").partition(" ")
+    if kind.lower() == "basic":
+        user["username"], _colon, user["password"] = base64.b64decode(value).decode().partition(":")
+    elif value:
+        user["token"] = value
+    elif configuration.username and configuration.password:
+        user.update(username=configuration.username, password=configuration.password)
+    return user
+
+
+def _impersonated(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
+    """kubernetes.core writes a header for each group."""
+    found: dict[str, typing.Any] = {}
+    for name, value in headers.items():
+        if str(name).lower() == "impersonate-user":
+            found["as"] = value
+        elif str(name).lower() == "impersonate-group":
+            found.setdefault("as-groups", []).append(value)
+    return found
+
+
+def _add_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
+    kind, _blank, value = headers.get("proxy-authorization", "").partition(" ")
+    parts = urllib.parse.urlsplit(proxy)
+    if kind != "Basic" or "@" in parts.netloc:
+        return proxy
+    user, _colon, password = base64.b64decode(value).decode().partition(":")
+    quoted = f"{urllib.parse.quote(user, safe='')}:{urllib.parse.quote(password, safe='')}"
+    return urllib.parse.urlunsplit(parts._replace(netloc=f"{quoted}@{parts.netloc}"))
+
+
+def _encoded(path: str) -> str:
+    with open(path, "rb") as file:
+        return base64.b64encode(file.read()).decode()

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the modules on the controller share that read facts and leave some: the answer of such a module is a fact, and
+Ansible gets what stays small."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._app.folder import read_ground, read_value
+from .._model.base.errors import RdmaError, wrap_unforeseen
+from .._model.base.load import load
+from .._model.intent.intent import Intent
+from .._plan.observed import Rails, list_rails
+from .._store.facts import FactFolder
+from .module import run
+
+#: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
+FACT_SPEC: dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}, "fact": {"type": "str"}}
+#: items of an option with objects to apply
+OBJECT_SPEC: dict[str, typing.Any] = {
+    "fabric": {"type": "str", "default": ""},
+    "object": {"type": "dict", "required": True},
+}
+
+Result = dict[str, typing.Any]
+
+
+def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
+    """Return the folder that the module keeps its answer in; None where the caller wants all of it."""
+    options = module.params
+    return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
+
+
+def run_with_fact(
+    module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()
+) -> None:
+    """Do the work of a module and end it. With a folder its answer becomes a fact, and Ansible gets what does not grow
+    with the nodes.
+
+    :param fact: kind of the fact, unless the user names another one; empty: none is kept
+    :param keep: lists and mappings of the answer that Ansible gets all the same
+    """
+
+    def kept() -> Result:
+        folder = find_folder(module)
+        if folder is None:
+            return work()
+        try:
+            answer = work()
+        except RdmaError as error:
+            if fact:
+                folder.write(module.params["fact"] or fact, error=str(error))
+            raise
+        except Exception as error:
+            # a defect, or an answer that nobody foresaw: Ansible shows where it was met, and the stage has an error in
+            # place of the fact
+            if fact:
+                folder.write(module.params["fact"] or fact, error=str(wrap_unforeseen(error, module._name)))
+            raise
+        shown = {"changed", *(["diff"] if module._diff else [])}
+        if fact:
+            folder.write(
+                module.params["fact"] or fact,
+                value={name: value for name, value in answer.items() if name not in ("changed", "diff")},
+            )
+        counts = {
+            name: len(value)
+            for name, value in answer.items()
+            if isinstance(value, (list, tuple, dict)) and name != "diff"
+        }
+        small = {
+            name: value
+            for name, value in answer.items()
+            if name in shown or name in keep or not isinstance(value, (list, tuple, dict))
+        }
+        return {**small, "counts": counts}
+
+    run(module, kept)
+
+
+def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
+    """Return the nodes that take part: those that the caller names, else those of the run.
+
+    :raises RdmaError: neither is there
+    """
+    if module.params["nodes"]:
+        return tuple(module.params["nodes"])
+    folder = find_folder(module)
+    if folder is None:
+        raise RdmaError("nodes is empty, and facts_dir and run are not given", "Name the nodes in the option nodes")
+    return folder.start().nodes
+
+
+def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
+    """Return the rail of each HCA: as the caller gives it, else by the facts of the run."""
+    folder = find_folder(module)
+    if module.params["rails"] or folder is None:
+        given: Rails = load(Rails, module.params["rails"], "rails")
+        return given
+    return list_rails(intent, read_ground(folder))
+
+
+def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
+    """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
+
+    :param parts: of the fact: ``hosts``, ``objects``
+    """
+    folder, kind = find_folder(module), module.params["objects_from"]
+    if not kind:
+        return list(module.params["objects"])
+    if folder is None:
+        raise RdmaError("objects_from is given without facts_dir and run", "Give both, or the objects themselves")
+    return [item for part in parts for item in read_value(folder, kind, part)]

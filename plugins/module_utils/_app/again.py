@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a run again by its folder alone, and compares it with another. Sits above all layers, below modules and
+plugins."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from .._check.frame import RawIntent
+from .._check.rejudge import is_observation_only, judge_again
+from .._model.base.errors import RdmaError
+from .._model.base.load import load
+from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from .._model.node.bios import ObservedBios
+from .._model.node.firmware import ObservedFirmware
+from .._model.node.hca import ObservedHcas
+from .._model.node.neighbours import ObservedNeighbours
+from .._model.node.platform import ObservedPlatform
+from .._model.run.facts import RunStart, intent_checksum
+from .._model.run.findings import STAGES
+from .._model.run.records import Record, describe
+from .._report.content.difference import KINDS, RunDifference, Snapshot, find_differences, find_record_differences, show
+from .._report.content.verdict import Since
+from .._report.formats.difference_page import difference_html, difference_json
+from .._report.formats.signature import SignedEvidence, render_signature
+from .._store.evidence import JUDGED
+from .._store.facts import FactFolder, read_start
+from .._store.files import FileError, base_of, remove, write_text
+from .._store.records import read_records, remove_record, write_record
+from .folder import read_facts
+from .frame import cut, records_dir
+from .publish import FORMATS, publish, report_of
+
+Data = dict[str, typing.Any]
+#: of the facts that are compared
+_FORMS: typing.Mapping[str, type] = {
+    "hcas_after_network": ObservedHcas,
+    "hcas": ObservedHcas,
+    "platform": ObservedPlatform,
+    "firmware": ObservedFirmware,
+    "bios": ObservedBios,
+    "subnets": ObservedSubnets,
+    "neighbours": ObservedNeighbours,
+    "topologies": ObservedTopologies,
+}
+
+
+def start_of(report_dir: str) -> RunStart:
+    """Read the start of the run in a folder.
+
+    :raises FileError: it is no folder of a run
+    """
+    start = read_start(report_dir)
+    if start is None:
+        remedy = "Give rdma_report_dir the folder of a run: the one with run.json, facts and stages in it"
+        raise FileError(f"{os.path.abspath(report_dir)} holds no run: there is no run.json in it", remedy)
+    return start
+
+
+def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str) -> Data:
+    """Judge a run again, and write records and report into a folder of their own.
+
+    :param report_dir: folder of the run; nothing of it is changed
+    :param target: folder for records and report; empty for ``judged`` in ``report_dir``
+    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run. ``applied`` is False for
+        an intent that is to be applied yet
+    :raises FileError: no run is there, or a file can't be read or written
+    """
+    start = start_of(report_dir)
+    target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
+    if os.path.realpath(target) == os.path.realpath(report_dir):
+        raise FileError(
+            f"{target} is the folder of the run itself; to judge again there would overwrite its records",
+            "Give rdma_judged_dir another folder",
+        )
+    below = base_of(target, report_dir)
+    _clear(target, below)
+    folder = FactFolder(report_dir, start.run)
+    records, unreadable = read_records(records_dir(report_dir))
+    of_run = {stage: record for stage, record in records.items() if record.run == start.run}
+    chosen = {
+        name: getattr(start, name) if wishes.get(name) is None else wishes[name]
+        for name in ("fabrics", "waivers", "cluster")
+    }
+    applied = wishes.get("applied") is not False
+
+    def refused(stage: str) -> typing.Sequence[str]:
+        """Facts that were refused since the stage before."""
+        found, folder.refused = folder.refused, []
+        return found
+
+    def facts(stage: str) -> typing.Any:
+        """Return the facts by which the stage is judged. The lines in which the run's own intent was written are none
+        of another intent."""
+        found, counts = read_facts(folder, stage)
+        own = all(wishes.get(name) is None for name in chosen)
+        return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
+
+    judged = judge_again(start, of_run, RawIntent(**chosen), facts, applied, refused)
+    for record in judged.values():
+        write_record(records_dir(target), record, below)
+    # a record of another run is no part of this one, and is named as in the report of the run itself
+    answer = publish(folder, target, {**records, **judged}, unreadable, _read_versions(start, ansible_version))
+    # what was not judged differs from nothing
+    both = (
+        {stage: record for stage, record in side.items() if applied or is_observation_only(stage)}
+        for side in (of_run, judged)
+    )
+    found = find_record_differences(*both)
+    told = [{"stage": stage, "gate": record.gate, "lines": _told(record)} for stage, record in judged.items()]
+    return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found), "stages": told}
+
+
+def _told(record: Record) -> typing.Sequence[str]:
+    """Return the judgements of a run on the stage; of a stage that was kept from running, that alone."""
+    return cut(describe(record)[: 1 if record.closed_by else None])
+
+
+def pages(report_dir: str, ansible_version: str) -> None:
+    """Make the report of a run anew from its facts and records, which stay as they are: of a run that was unpacked,
+    nobody knows who made its pages.
+
+    :raises FileError: no run is there, or a file can't be read or written
+    """
+    start = start_of(report_dir)
+    records, unreadable = read_records(records_dir(report_dir))
+    publish(FactFolder(report_dir, start.run), report_dir, records, unreadable, _read_versions(start, ansible_version))
+
+
+def _read_versions(start: RunStart, ansible_version: str) -> dict[str, str]:
+    return {
+        "ansible-core": ansible_version,
+        **{f"{name} of the run": version for name, version in start.versions.items()},
+    }
+
+
+def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
+    """Write the sheet that two parties sign of a run.
+
+    :param sheet: path of the page
+    :param archive: name of the file with the evidence
+    :param sha256: its checksum
+    :param parties: ``customer``, ``cluster`` and ``contractor``; what is empty is a line to fill in
+    :raises FileError: a file can't be read or written
+    """
+    start = start_of(report_dir)
+    records, unreadable = read_records(records_dir(report_dir))
+    report = report_of(FactFolder(report_dir, start.run), records, unreadable, start.versions)
+    page = render_signature(
+        report, SignedEvidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties)
+    )
+    write_text(sheet, page, base_of(os.path.dirname(sheet), report_dir))
+
+
+def read_snapshot(report_dir: str) -> Snapshot:
+    """Read those results of the run in a folder that are compared.
+
+    :raises FileError: no run is there. A fact or a record that can't be read is an error of its node, or no record
+    """
+    start = start_of(report_dir)
+    folder = FactFolder(report_dir, start.run)
+    facts = {}
+    for kind in (*KINDS, "topologies"):
+        there = [node for node in start.nodes if os.path.lexists(folder.path(kind, node))]
+        asked = folder.of_nodes(kind, there)
+        # a file that an older run left is no look of this one
+        facts[kind] = {
+            node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")
+        }
+        form = _FORMS.get(kind)
+        if form is not None:
+            facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
+    records = {
+        stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run
+    }
+    return Snapshot(start, facts, records)
+
+
+def _of_this_form(form: type, what: str, fact: Data) -> Data:
+    """Return a fact; the error of its node where it has not the form that this version gives it."""
+    error = load(form, fact, what).error
+    return fact if error is None else {"value": None, "error": error}
+
+
+def compare_folders(before_dir: str, report_dir: str) -> Data:
+    """Compare two runs, and write the differences into the folder of the later one as well.
+
+    :raises FileError: there is no run in one of them, or the folder can't be written
+    """
+    before, after = read_snapshot(before_dir), read_snapshot(report_dir)
+    found, paths = _written(before, after, report_dir)
+    return {
+        "before": before.start.run,
+        "after": after.start.run,
+        "count": len(found),
+        "lines": show(found),
+        "paths": paths,
+    }
+
+
+def compare_with_kept(before_dir: str, report_dir: str) -> Since:
+    """Compare with a run that is kept. One that can't be compared, as of another version, is no reason to have no
+    report: it says why.
+
+    :raises FileError: the folder of the report can't be written
+    """
+    run = os.path.basename(before_dir)
+    try:
+        before, after = read_snapshot(before_dir), read_snapshot(report_dir)
+    except RdmaError as error:
+        return Since(run, "", error=str(error))
+    found, _paths = _written(before, after, report_dir)
+    return Since(run, before.start.started, len(found), tuple(show(found)))
+
+
+def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[RunDifference], dict[str, str]]:
+    """Return the differences, and where they were written, by format."""
+    found = find_differences(before, after)
+    paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
+    write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)
+    write_text(paths["html"], difference_html(before.start, after.start, found), report_dir)
+    return found, paths
+
+
+def _clear(target: str, below: str) -> None:
+    """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like
+    its report."""
+    for stage in STAGES:
+        remove_record(records_dir(target), stage, below)
+    names = [f"report.{name}" for name in FORMATS]
+    # in a folder of the user's own it may belong to another run
+    names += [f"difference.{name}" for name in ("html", "json")] if below != target else []
+    for name in names:
+        remove(os.path.join(target, name), below)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the folder of the facts to what the pure core takes: facts of a stage, what was observed, the intent.
+
+Sits above all layers, below modules and plugins.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.platform.returned import missing
+from .._check.sources import (
+    CHANGES,
+    NEIGHBOURS,
+    SOURCES,
+    Chosen,
+    Joined,
+    OfCluster,
+    OfNodes,
+    OfRun,
+    Planned,
+    Source,
+    listens,
+    shared,
+)
+from .._model.base.load import load
+from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
+from .._model.intent.intent import Intent
+from .._model.node.hca import NodeHcas, ObservedHcas
+from .._model.run.facts import FactCount, RunStart
+from .._plan.observed import Observed, collect_observed
+from .._store.facts import FactFolder
+from .._store.files import FileError
+
+Data = dict[str, typing.Any]
+
+
+def read_facts(
+    folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
+) -> tuple[Data, tuple[FactCount, ...]]:
+    """Return the data of a stage's ``Facts``, and how many facts it was made of.
+
+    :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
+    :raises FileError: a file can't be read
+    """
+    start, data, counts = folder.start(), {}, []
+    for field, source in SOURCES[stage].items():
+        if parts is not None and field not in parts:
+            continue
+        there, value = _read(folder, start, source)
+        if there:
+            data[field] = value
+        if isinstance(source, Planned) and value:
+            counts.append(FactCount(source.kind, len(value), 0))
+        elif isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
+            failed = sum(item["error"] is not None for item in value.values())
+            counts.append(FactCount(source.kind, len(value) - failed, failed))
+        elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):
+            counts.append(FactCount(source.kind, int(there), int(not there)))
+    return data, tuple(counts)
+
+
+def list_changes(folder: FactFolder, stage: str) -> list[str]:
+    """Return the changes of the stage, by its facts, or in check mode those that it would make; one line of text each,
+    none twice.
+
+    :raises FileError: a file can't be read
+    """
+    start, lines = folder.start(), []
+    disruption = folder.value("disruption") if stage == "network" else None
+    if disruption is not None and not disruption["allowed"] and not start.check_mode:
+        # the plan was refused, and all that came after it was a dry run
+        return []
+    for source in CHANGES.get(stage, ()):
+        there, value = _read(folder, start, source)
+        if there and isinstance(source, OfNodes):
+            # a node whose answer has another form is told of by the judgement
+            lines += [
+                line
+                for item in value.values()
+                for line in item["value"] or ()
+                if isinstance(item["value"], list) and isinstance(line, str)
+            ]
+        elif there:
+            lines += value
+    return list(dict.fromkeys(lines))
+
+
+def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
+    """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node.
+
+    :param intent: makes it; it is asked for by few stages
+    :raises FileError: the folder can't be written: who was listened for is kept there
+    """
+    nodes = folder.start().nodes
+    kinds = [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+    if listens(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
+        folder.write(NEIGHBOURS.chosen, value=list(nodes))
+        kinds.append(NEIGHBOURS.kind)
+    return kinds
+
+
+def find_missing_since(
+    folder: FactFolder, node: str, moment: str, hcas: typing.Any
+) -> typing.Optional[tuple[str, ...]]:
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, in words; None where one
+    of the two is not known.
+
+    :param moment: they were kept as ``hcas_<moment>``
+    :param hcas: that it has now, as data of the fact ``hcas``
+    :raises FileError: the earlier fact can't be read
+    :raises LoadError: one of them has not the form that this version gives it
+    """
+    before = folder.read(f"hcas_{moment}", node)
+    if before is None or before.error is not None or hcas is None:
+        return None
+    return missing(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
+
+
+def read_ground(folder: FactFolder) -> Observed:
+    """HCAs and subnet managers of the nodes that could be asked.
+
+    :raises FileError: this run has asked no node at all, so that a plan would be made of nothing
+    :raises LoadError: a fact has not the form that this version gives it
+    """
+    nodes = folder.start().nodes
+    if nodes and not any(folder.has("hcas", node) for node in nodes):
+        seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
+        raise FileError(seen, "Name the nodes in --limit, or leave it out")
+    hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    return collect_observed(
+        hcas,
+        _collect_subnets(folder),
+        lambda: load(dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"),
+    )
+
+
+def read_subnets(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
+    """Subnet managers alone: HCAs are a hundred times as large.
+
+    :raises LoadError: a fact has not the form that this version gives it
+    """
+    return collect_observed({}, _collect_subnets(folder)).subnets
+
+
+def _collect_subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
+    seen: dict[str, ObservedSubnets] = load(
+        dict[str, ObservedSubnets], folder.of_nodes("subnets", folder.start().nodes), "subnets"
+    )
+    return seen
+
+
+def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
+    """One key of a fact about the cluster that must be there.
+
+    :raises FileError: this run has none
+    """
+    value = _mapping(folder, kind)
+    if key not in value:
+        raise FileError(f"this run has no fact {kind}", "Run the task that writes it before this one")
+    return value[key]
+
+
+def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) -> bool:
+    if source.chosen:
+        return folder.has(source.chosen)
+    return all(folder.has(source.kind, node) for node in nodes)
+
+
+def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
+    """Return whether there is such a fact, and its value."""
+    if isinstance(source, OfRun):
+        return True, getattr(start, source.field)
+    if isinstance(source, OfNodes):
+        return True, _read_of_nodes(folder, start.nodes, source)
+    if isinstance(source, Chosen):
+        chosen = _list_names(folder, source.chosen) or ()
+        return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
+    if isinstance(source, Planned):
+        answers = {node: folder.read(source.kind, node) for node in start.nodes}
+        return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
+    if isinstance(source, Joined):
+        values = [_mapping(folder, kind) for kind in source.kinds]
+        there = not source.whole or all(source.key in value for value in values)
+        return there, [item for value in values for item in value.get(source.key, ())]
+    value = _mapping(folder, source.kind)
+    return source.key in value, value.get(source.key)
+
+
+def _mapping(folder: FactFolder, kind: str) -> Data:
+    """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
+    hand."""
+    value = folder.value(kind)
+    if value is not None and not isinstance(value, dict):
+        raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
+    return value or {}
+
+
+def _list_names(folder: FactFolder, kind: str) -> typing.Any:
+    """Return the nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+
+    :raises FileError: it has another form
+    """
+    value = folder.value(kind)
+    if value is not None and not isinstance(value, (list, dict)):
+        raise FileError(
+            f"{folder.path(kind)}: its value is no list and no mapping of nodes",
+            "Remove the file and run the stage again",
+        )
+    return value
+
+
+def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
+    chosen = _list_names(folder, source.chosen) if source.chosen else None
+    asked = [node for node in nodes if chosen is None or node in chosen]
+    answers = folder.of_nodes(source.kind, asked)
+    if source.key:
+        answers = {node: _part(item, source) for node, item in answers.items()}
+    return {node: answers.get(node, {"value": [], "error": None}) for node in nodes}
+
+
+def _part(item: Data, source: OfNodes) -> Data:
+    """One key of what was seen of a node; without it nothing was."""
+    if item["error"] is not None:
+        return item
+    if not isinstance(item["value"], dict) or source.key not in item["value"]:
+        return {"value": None, "error": f"the fact {source.kind} has no '{source.key}'"}
+    return {"value": item["value"][source.key], "error": None}

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the frame around the stages does: begin a run, let a stage start, judge it. Sits above all layers, below modules
+and plugins."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import secrets
+import statistics
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._check.frame import RawIntent, StageContext, collect_ground, judge_error, judge_stage, may_start
+from .._check.resume import (
+    ResumeError,
+    before,
+    check_age,
+    check_facts,
+    check_run,
+    check_stage,
+    list_kept_kinds,
+    list_seen_kinds,
+)
+from .._check.sources import asks_nodes, looks_again
+from .._model.base import escape
+from .._model.base.tags import runs
+from .._model.base.version import COLLECTION_VERSION
+from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
+from .._model.run.findings import STAGES, Finding, Waiver, judge
+from .._model.run.records import (
+    CLOSED,
+    OPEN,
+    Record,
+    compute_duration,
+    describe,
+    make_record_data,
+    outcome,
+    passed_over,
+)
+from .._report.content.verdict import build, make_stats
+from .._report.formats.approval import plan_text
+from .._store.facts import FactFolder, now, read_start
+from .._store.files import FileError
+from .._store.history import find_folder, list_kept
+from .._store.records import read_head, read_heads, read_records, remove_record, write_record
+from .folder import list_changes, read_facts, unseen
+
+#: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
+FRAME_SPEC: dict[str, typing.Any] = {
+    "stage": {"type": "str", "required": True, "choices": list(STAGES)},
+    "run": {"type": "str"},
+    # raw: the intent's own loader names the path of what is wrong; Ansible's conversion would hide it
+    "fabrics": {"type": "raw"},
+    "waivers": {"type": "raw"},
+    "cluster": {"type": "raw"},
+    "report_dir": {"type": "path", "required": True},
+}
+#: lines of a judgement on a terminal; the record has all
+MOST_LINES = 400
+#: the verdict over a stage that has no report after it: its gate is open. Only a run of all stages is ever green
+STAGE_OPEN = "OPEN"
+
+Data = dict[str, typing.Any]
+
+
+def new_run() -> str:
+    """Identity of a run: sorts by time, and two runs of one second differ."""
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def records_dir(report_dir: str) -> str:
+    """Return the folder of the stages' records."""
+    return os.path.join(report_dir, "stages")
+
+
+def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolder:
+    """Begin a run: its identity, and what it began with, in the folder of the report.
+
+    :param options: of the frame, as the user gave them
+    :param start: nodes and variables of the run; its identity, its time, the intent and the versions are put in here
+    :raises FileError: the folder can't be written
+    """
+    folder = FactFolder(options["report_dir"], new_run())
+    versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
+    wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
+    folder.begin(dataclasses.replace(start, run=folder.run, started=now(), versions=versions, **wishes))
+    return folder
+
+
+def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> FactFolder:
+    """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
+    it are removed.
+
+    :param options: of ``stage_begin``, as the user gave them
+    :raises ResumeError: there is none, or something is in the way
+    :raises FileError: the folder can't be read or written
+    """
+    report_dir, resume_from = options["report_dir"], options["resume_from"]
+    check_stage(resume_from, options["stage"], check_mode)
+    start = read_start(report_dir)
+    if start is None:
+        raise ResumeError(
+            f"rdma_from is {resume_from}, and {report_dir} holds no run to go on with: there is no run.json in it",
+            "Run all stages first",
+        )
+    records, unreadable = read_records(records_dir(report_dir))
+    damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
+    if damaged:
+        raise ResumeError(damaged[0], "Run all stages, without rdma_from")
+    check_run(start, records, resume_from, options, tuple(map(str, nodes)))
+    moment = now()
+    check_age(records, resume_from, options["facts_max_age"], moment)
+    check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)
+    for stage in STAGES[len(before(resume_from)) :]:
+        remove_record(records_dir(report_dir), stage)
+    folder = FactFolder(report_dir, start.run)
+    folder.resume(
+        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), list_kept_kinds(resume_from)
+    )
+    return folder
+
+
+def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
+    """Yield the facts on which the run goes on. One that can't be read is named where it is judged by."""
+    for kind in sorted(list_seen_kinds(resume_from)):
+        for node in (CLUSTER, *start.nodes):
+            with contextlib.suppress(FileError):
+                fact = folder.read(kind, node)
+                if fact is not None:
+                    yield fact
+
+
+def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
+    """Return whether the stage may start, and the facts that its nodes still have to give.
+
+    :raises FileError: the folder can't be read or written
+    """
+    if options["resume_from"] and options["stage"] in before(options["resume_from"]):
+        return _kept(options, folder.run)
+    context, start = _make_context(options, folder.run, check_mode), folder.start()
+    record = may_start(context, _raw(options), collect_ground(start))
+    look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
+    asks = record is None and (
+        bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent)
+    )
+    usual = _find_usual(options, folder.run, check_mode) if record is None else {}
+    return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
+
+
+def pass_over(
+    options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
+) -> Data:
+    """Record the stages after this one as not run, since a gate is closed: what they would do at their turn, without
+    their turn.
+
+    :param tags: of the run; a stage that these leave out has no record, as ever
+    :raises FileError: the folder can't be read or written
+    """
+    later = [name for name in STAGES[STAGES.index(options["stage"]) + 1 :] if runs(name, tags, skip_tags)]
+    answers = [begin({**options, "stage": name, "resume_from": ""}, folder, check_mode) for name in later]
+    passed = [answer["stage"] for answer in answers if not answer["go"]]
+    return {"stages": passed, "lines": [passed_over(options["stage"], len(passed))] if passed else []}
+
+
+def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
+    """Judge the stage by the facts of this run, and leave the record.
+
+    :raises FileError: the folder can't be read or written
+    """
+    context, raw, stage = _make_context(options, folder.run, check_mode), _raw(options), options["stage"]
+    if options["error"] is not None:
+        record = judge_error(context, raw, options["error"])
+    else:
+        facts, counts = read_facts(folder, stage)
+        changes = [*options["changes"], *list_changes(folder, stage)]
+        record = judge_stage(context, raw, facts, changes, counts)
+    return _conclude(context, record, folder)
+
+
+def cut(lines: list[str]) -> list[str]:
+    """Return the lines of a judgement that a terminal gets."""
+    if len(lines) <= MOST_LINES:
+        return lines
+    return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
+
+
+def verdict(
+    module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
+) -> Data:
+    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
+
+    :param subject: what the findings are about, for the first line
+    """
+    gate = judge(findings, waivers)
+    moment = now()
+    record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
+    # a result that failed is shown as it is: a job and a cluster have chosen some of these words
+    result = {
+        "gate": record.gate,
+        "lines": describe(record),
+        "findings": escape.data(make_record_data(record)["judged"]),
+    }
+    if not gate.open:
+        module.fail_json(msg="\n".join(result["lines"]), **result)
+    return result
+
+
+def _kept(options: Data, run: str) -> Data:
+    """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
+    line = (
+        f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
+        f" {outcome(record)}"
+    )
+    return {
+        "stage": record.stage,
+        "run": run,
+        "started": record.started,
+        "go": False,
+        "gate": record.gate,
+        "lines": [line],
+        "look": [],
+        "observers": False,
+    }
+
+
+def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
+    """Return how long the stage took in the runs that are kept, where it ran to its end: the median of their seconds,
+    and how many these are."""
+    report_dir, stage = options["report_dir"], options["stage"]
+    heads = (
+        read_head(records_dir(find_folder(report_dir, name)), stage) for name in list_kept(report_dir) if name != run
+    )
+    done = [
+        compute_duration(head)
+        for head in heads
+        if head is not None and head.check_mode is check_mode and head.gate != CLOSED
+    ]
+    seconds = [value for value in done if value is not None]
+    return {"usual_seconds": round(statistics.median(seconds), 1), "usual_runs": len(seconds)} if seconds else {}
+
+
+def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
+    """Return the context of the stage. A record that can't be read counts as none: the report says why, and judges it
+    as not run."""
+    heads = read_heads(records_dir(options["report_dir"]))
+    return StageContext(
+        stage=options["stage"],
+        run=run,
+        started=options.get("started") or now(),
+        finished=now(),
+        check_mode=check_mode,
+        records={stage: record for stage, record in heads.items() if record.run == run},
+    )
+
+
+def _raw(options: Data) -> RawIntent:
+    return RawIntent(options["fabrics"], options["waivers"], options["cluster"])
+
+
+def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
+    """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
+    what the user asked to change.
+
+    :raises FileError: the record can't be written
+    """
+    lines = cut(describe(record)) if record else []
+    result: Data = {
+        "stage": context.stage,
+        "run": context.run,
+        "started": context.started,
+        "go": record is None,
+        "gate": record.gate if record else "open",
+        "lines": lines,
+    }
+    if record:
+        path = write_record(records_dir(folder.report_dir), record)
+        result.update(path=path, stats=_told(record, folder, path))
+    return result
+
+
+def _told(record: Record, folder: FactFolder, path: str) -> Data:
+    """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
+
+    :param path: of the record, in place of the page that is not there
+    """
+    of_run = build(
+        {record.stage: record},
+        {},
+        record.run,
+        record.finished,
+        facts=lambda stage, parts: read_facts(folder, stage, parts)[0],
+    )
+    # the stages that were not run say nothing about this one
+    alone = dataclasses.replace(of_run, stages=tuple(stage for stage in of_run.stages if stage.record))
+    if record.gate == OPEN and not record.check_mode:
+        alone = dataclasses.replace(
+            alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN
+        )
+    if record.gate != CLOSED or record.closed_by:
+        alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe(record)[0]}")
+    return make_stats(alone, path, plan_text(alone) if record.stage == "network" else "")

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proposes an intent by the facts of a run, and writes it where there is none. Sits above all layers, below modules and
+plugins."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from .._model.base.errors import RdmaError
+from .._model.base.load import load
+from .._model.base.text import cut, folded, plain
+from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from .._model.intent.proposal import Blank, leaves
+from .._model.kubernetes.addresses import AddressFacts
+from .._model.node.hca import ObservedHcas
+from .._model.node.neighbours import ObservedNeighbours
+from .._model.operators.sriov_operator import OperatorFacts
+from .._plan.propose.difference import difference
+from .._plan.propose.inputs import ProposalInputs
+from .._plan.propose.propose import propose
+from .._render.cluster.proposal import render
+from .._store.facts import FactFolder
+from .._store.files import FileError, write_new
+
+Data = dict[str, typing.Any]
+
+_NOT_ASKED = "could not be asked for"
+#: reasons in the message of a proposal that failed, and characters of each: the last line of a run has all of them
+_MOST_REASONS, _MOST_OF_A_REASON = 3, 500
+
+
+class ProposalError(RdmaError):
+    """There is nothing to propose, or no place for it."""
+
+
+def _in_short(reasons: typing.Sequence[str]) -> str:
+    """Return the first reasons as one line; what a module of a node printed may be many."""
+    lines = [cut(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
+    return folded(lines, _MOST_REASONS, "; ")
+
+
+def default_path(inventory_dir: str) -> str:
+    """Return the path of the variables of all hosts, which localhost needs as well.
+
+    :param inventory_dir: folder of the inventory; empty where it is in none
+    :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file
+        ``group_vars/all.yml``, never both
+    """
+    folder = os.path.join(inventory_dir or ".", "group_vars")
+    if not os.path.isdir(os.path.join(folder, "all")):
+        for name in ("all.yml", "all.yaml", "all.json"):
+            if os.path.exists(os.path.join(folder, name)):
+                seen = (
+                    f"{os.path.join(folder, name)} is there, and Ansible would no longer read it beside a folder"
+                    " group_vars/all"
+                )
+                raise ProposalError(
+                    seen,
+                    f"Make the folder {folder}/all, move {name} into it, or name another file: -e rdma_proposal=<file>",
+                )
+    return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
+
+
+def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
+    """Return the facts of a run, as far as it has them.
+
+    :param namespace: of the pods, where the user has said so
+    :raises FileError: this run has looked at no node
+    :raises LoadError: a fact has not the form that this version gives it
+    """
+    nodes = folder.start().nodes
+    unread: list[str] = []
+
+    def of_cluster(cls: typing.Any, kind: str, key: str, what: str) -> typing.Any:
+        try:
+            value = folder.value(kind)
+        except FileError as error:
+            unread.append(f"{what} could not be read: {error.seen}")
+            return None
+        if value is None:
+            unread.append(f"{what} {_NOT_ASKED}")
+            return None
+        return load(cls, value[key], kind)
+
+    hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    subnets = load(dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets")
+    chosen = folder.value("vantage_points") or {}
+    topologies = load(
+        dict[str, ObservedTopologies],
+        folder.of_nodes("topologies", [node for node in nodes if node in chosen]),
+        "topologies",
+    )
+    neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
+    addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
+    operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
+    return ProposalInputs(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
+
+
+def propose_intent(
+    folder: FactFolder,
+    path: str,
+    namespace: str,
+    fabrics: typing.Any,
+    cluster: typing.Any,
+    check_mode: bool,
+    cause: str = "",
+) -> Data:
+    """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
+
+    :param path: of the file
+    :param namespace: of the pods; empty where nobody has said so
+    :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
+    :param cause: why nodes could not be found or seen, where that is known; nothing comes before it
+    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in,
+        and ``diff``
+    :raises ProposalError: nothing can be proposed
+    :raises FileError: a fact can't be read, or the file is there or can't be written
+    """
+    seen = collect_inputs(folder, namespace)
+    proposal = propose(seen)
+    left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
+    if not proposal.fabrics.items:
+        if not folder.start().nodes:
+            # without nodes the cluster is not asked for anything
+            left_out = [
+                "the group rdma_nodes is empty",
+                *(line for line in seen.unread if not line.endswith(_NOT_ASKED)),
+            ]
+        # what came first is the cause of the rest, which is in the output above
+        why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
+        raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
+    text = render(proposal)
+    blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    lines = [
+        *left_out,
+        *(f"note: {note}" for note in proposal.notes),
+        *(f"to fill in: {place}: {entry.hint}" for place, entry in blanks.items()),
+    ]
+    result: Data = {"path": path, "text": text, "blanks": list(blanks), "changed": False, "written": False}
+    if fabrics is not None or cluster is not None:
+        found = [f"differs: {line}" for line in difference(proposal, fabrics, cluster)]
+        first = "there is an intent already, so nothing was written" + (
+            "; it says what is proposed" if not found else ""
+        )
+        return {**result, "lines": [*map(plain, (first, *found, *left_out))]}
+    if os.path.lexists(path):
+        raise FileError(
+            f"{path} is there already, and no file is overwritten",
+            "Name another file, -e rdma_proposal=<file>, or move this one away",
+        )
+    result["diff"] = {"before": "", "after": text, "before_header": path, "after_header": path}
+    if not check_mode:
+        write_new(path, text)
+    return {**result, "changed": True, "written": not check_mode, "lines": [plain(line) for line in lines]}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes the report of a run, in all formats. Sits above all layers, below modules and plugins."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import typing
+
+from .._model.base.text import folded
+from .._model.base.version import COLLECTION_VERSION
+from .._model.run.check_ids import PAGES
+from .._model.run.facts import RunStart
+from .._model.run.link_errors import EarlierErrors
+from .._model.run.records import Record
+from .._report.content.verdict import Report, Since, build, list_times, make_stats, verdict_line
+from .._report.formats.approval import plan_text
+from .._report.formats.brief import render_markdown
+from .._report.formats.data import render_json
+from .._report.formats.junit import render_junit
+from .._report.formats.metrics import render_metrics
+from .._report.formats.page import render_html
+from .._store.facts import FactFolder, now, read_start
+from .._store.files import FileError, base_of, write_text
+from .folder import read_facts
+
+FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}
+
+Data = dict[str, typing.Any]
+
+
+def report_of(
+    facts: FactFolder,
+    records: typing.Mapping[str, Record],
+    unreadable: typing.Mapping[str, str],
+    versions: typing.Mapping[str, str],
+) -> Report:
+    """Return the report of a run, before it has a format.
+
+    :param facts: folder and run that the figures are of
+    :param records: by stage, of whatever run
+    :param unreadable: by stage, why its record could not be read
+    :param versions: that it names
+    """
+    start = read_start(facts.report_dir)
+    resumes = start.resumes if start is not None and start.run == facts.run else ()
+    report = build(
+        records,
+        unreadable,
+        facts.run,
+        now(),
+        versions,
+        lambda stage, parts: read_facts(facts, stage, parts)[0],
+        resumes,
+    )
+    return (
+        dataclasses.replace(report, about=_describe_scope(facts, start))
+        if start is not None and start.run == facts.run
+        else report
+    )
+
+
+def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
+    """Return the scope of the run, for the head of the report. The intent is as its user wrote it, which may be
+    anything."""
+    fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
+    names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
+    about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
+    try:
+        seen = (facts.value("controller") or {}).get("controller") or {}
+        # the run itself knows context and API server as well
+        cluster = " ".join(filter(None, (start.access or str(seen.get("where") or ""), str(seen.get("server") or ""))))
+    except (FileError, AttributeError):
+        # the judgement names the file; here is only a head
+        cluster = start.access
+    return {**({"Cluster": cluster} if cluster else {}), **about, **({"By": start.by} if start.by else {})}
+
+
+def publish(
+    facts: FactFolder,
+    target: str,
+    records: typing.Mapping[str, Record],
+    unreadable: typing.Mapping[str, str],
+    versions: typing.Mapping[str, str],
+    since: typing.Optional[Since] = None,
+    pages: str = PAGES,
+    errors: typing.Optional[EarlierErrors] = None,
+) -> Data:
+    """Write the report.
+
+    :param facts: folder and run that the figures are of
+    :param target: folder for the report
+    :param records: by stage, of whatever run
+    :param unreadable: by stage, why its record could not be read
+    :param versions: of what calls this, by name
+    :param since: what changed since the run before, if one is kept
+    :param pages: address of what explains a finding, with ``{page}`` for its name
+    :param errors: error counters that the kept runs before this one have read
+    :returns: the result of the module ``report``
+    :raises FileError: a file can't be written
+    """
+    everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
+    report = dataclasses.replace(
+        report_of(facts, records, unreadable, everything), since=since, pages=pages, errors=errors or EarlierErrors()
+    )
+    paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
+    for name, render in FORMATS.items():
+        write_text(paths[name], render(report), base_of(target, facts.report_dir))
+    return {
+        "verdict": report.verdict,
+        "green": report.green,
+        "waived": report.waived,
+        "success": report.success,
+        "line": verdict_line(report, paths["html"]),
+        "stats": make_stats(report, paths["html"], plan_text(report)),
+        "times": list_times(report),
+        "counts": report.counts,
+        "changes": list(report.changes),
+        "paths": paths,
+    }

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The profiles, one row each: what every stage must know of them, so that no stage asks for a profile by its name.
+
+How a profile's objects are written is in _render/network/network.py (RENDERERS), what may stand against them in
+_check/network/lint/plain_network.py (RULES).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .comparison import Kind
+from .intent import VF_SETTINGS, ClusterIntent, Fabric
+
+#: kinds of attachments whose pods share one interface of the node
+MACVLAN, IPOIB, HOST_DEVICE, PLAIN = (
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+)
+_DEFINITIONS = {
+    PLAIN: "network-attachment-definitions.k8s.cni.cncf.io",
+    "SriovIBNetwork": "sriovibnetworks.sriovnetwork.openshift.io",
+    "SriovNetwork": "sriovnetworks.sriovnetwork.openshift.io",
+    "SriovNetworkNodePolicy": "sriovnetworknodepolicies.sriovnetwork.openshift.io",
+    "SriovNetworkNodeState": "sriovnetworknodestates.sriovnetwork.openshift.io",
+    "SriovOperatorConfig": "sriovoperatorconfigs.sriovnetwork.openshift.io",
+    "NicClusterPolicy": "nicclusterpolicies.mellanox.com",
+    MACVLAN: "macvlannetworks.mellanox.com",
+    IPOIB: "ipoibnetworks.mellanox.com",
+    HOST_DEVICE: "hostdevicenetworks.mellanox.com",
+}
+#: the only NicClusterPolicy that NVIDIA's network operator obeys
+NIC_POLICY = "nic-cluster-policy"
+#: pods of a node on a network that they share, unless the intent gives another number (row S3.1)
+SHARING_PODS = 63
+
+
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """One profile.
+
+    :ivar kinds: what it is to a job, with RDMA and without: what networks are compared by
+    :ivar link: link layer of its HCAs; None: InfiniBand where ``select.subnet_manager`` is given, else Ethernet
+    :ivar members: HCAs of the nodes belong to it
+    :ivar functions: the SR-IOV network operator makes virtual functions for it
+    :ivar shared: many pods share one interface of the node, which ``select.netdev`` names
+    :ivar resource: whether its pods ask for a resource of a device plugin
+    :ivar prefix: of that resource; empty: ``rdma_cluster.resource_prefix``
+    :ivar rdma: its pods get an RDMA device, unless the fabric says ``rdma: false``
+    :ivar keys: keys of the fabric and its network that mean something to it, beside those that all have
+    :ivar predicates: what must hold before it is ready, in this order (_analysis/readiness/sriov.py)
+    """
+
+    kinds: tuple[Kind, Kind]
+    link: typing.Optional[typing.Literal["InfiniBand", "Ethernet"]] = None
+    members: bool = True
+    functions: bool = False
+    shared: bool = False
+    resource: typing.Literal["needed", "possible", "none"] = "none"
+    prefix: str = ""
+    rdma: bool = False
+    keys: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ("objects", "attachment", "pool", "resource", "ready")
+
+
+_VF = ("link_state", "meta_plugins", "mtu")
+PROFILES: dict[str, Traits] = {
+    "sriov_infiniband": Traits(
+        ("sriov_rdma", "sriov_rdma"),
+        "InfiniBand",
+        functions=True,
+        resource="needed",
+        rdma=True,
+        keys=_VF,
+        predicates=("virtual_functions",),
+    ),
+    "sriov_ethernet": Traits(
+        ("sriov_rdma", "sriov"),
+        "Ethernet",
+        functions=True,
+        resource="needed",
+        rdma=True,
+        keys=(*_VF, *VF_SETTINGS),
+        predicates=("virtual_functions",),
+    ),
+    # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them
+    "rdma_shared": Traits(
+        ("rdma_shared", "macvlan"),
+        shared=True,
+        resource="needed",
+        prefix="rdma",
+        rdma=True,
+        keys=("mode", "meta_plugins", "mtu", "pods_per_node"),
+    ),
+    # a whole interface by its name, or one of a pool of functions
+    "host_device": Traits(
+        ("sriov_rdma", "vnic"), resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)
+    ),
+    "macvlan": Traits(
+        ("macvlan", "macvlan"), "Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")
+    ),
+    "ipoib": Traits(("ipoib", "ipoib"), "InfiniBand", shared=True, keys=("pods_per_node",)),
+    # the baseline of each comparison: nothing is made, pods have it anyway
+    "pod_network": Traits(("pod_network", "pod_network"), "Ethernet", members=False, predicates=("ready",)),
+}
+
+
+def find_traits(fabric: Fabric) -> Traits:
+    """Return the row of the fabric's profile."""
+    return PROFILES[fabric.profile]
+
+
+def is_infiniband(fabric: Fabric) -> bool:
+    """Return whether a subnet manager decides on the members of this fabric."""
+    link = find_traits(fabric).link
+    return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
+
+
+def owns_rdma(fabric: Fabric) -> bool:
+    """Return whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
+    return find_traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+
+
+def isolates_rdma(fabric: Fabric) -> bool:
+    """Return whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
+    return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
+
+
+def carries_rdma(fabric: Fabric) -> bool:
+    """Return whether its pods get RDMA devices."""
+    return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
+
+
+def moves(fabric: Fabric) -> bool:
+    """Return whether a pod gets an interface of the node as a whole, which the node then has not."""
+    its = find_traits(fabric)
+    return its.members and not its.functions and not its.shared
+
+
+def find_kind(fabric: Fabric) -> Kind:
+    """Return the kind of devices that a job gets of it."""
+    with_rdma, without = find_traits(fabric).kinds
+    return with_rdma if carries_rdma(fabric) else without
+
+
+def attachment_kind(fabric: Fabric) -> str:
+    """Return the kind of the object from which pods get their interface; empty where they need none."""
+    if fabric.profile == "rdma_shared":
+        return IPOIB if is_infiniband(fabric) else MACVLAN
+    if fabric.profile == "host_device":
+        return HOST_DEVICE if fabric.resource_name else PLAIN
+    fixed = {"sriov_infiniband": "SriovIBNetwork", "sriov_ethernet": "SriovNetwork", "macvlan": PLAIN, "ipoib": IPOIB}
+    return fixed.get(fabric.profile, "")
+
+
+def attachment_name(fabric: Fabric) -> str:
+    """Return the name for the annotation of pods, namespace/name; empty where they need none."""
+    return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
+
+
+def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
+    """Return the extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
+    return (
+        f"{find_traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}"
+        if fabric.resource_name
+        else ""
+    )
+
+
+def count_pods_on_a_node(fabric: Fabric) -> int:
+    """Pods of one node that can be on the network at the same time, and so addresses that they take."""
+    if find_traits(fabric).functions:
+        return fabric.select.hcas_per_node * fabric.virtual_functions
+    if find_traits(fabric).shared:
+        return fabric.pods_per_node or SHARING_PODS
+    return fabric.select.hcas_per_node
+
+
+def list_rails(fabric: Fabric) -> range:
+    """Return its rails, one for each HCA of a node; the pod network is one as well."""
+    return range(max(1, fabric.select.hcas_per_node))
+
+
+def definitions(fabric: Fabric) -> tuple[str, ...]:
+    """Return the names of the custom resource definitions of which its objects are."""
+    kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
+    kinds += (
+        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"]
+        if find_traits(fabric).functions
+        else []
+    )
+    kinds += [PLAIN] if kinds else []
+    kinds += ["NicClusterPolicy"] if needs_nic_policy(fabric) else []
+    names = [_DEFINITIONS[kind] for kind in kinds]
+    if fabric.ipam and fabric.ipam.type == "whereabouts":
+        names.append("ippools.whereabouts.cni.cncf.io")
+    return (*names, *([f"{fabric.pool.kind.lower()}s.nv-ipam.nvidia.com"] if fabric.pool else []))
+
+
+def reporting(fabric: Fabric) -> tuple[str, ...]:
+    """Return the kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
+    return (
+        (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}")
+        if needs_nic_policy(fabric)
+        else ()
+    )
+
+
+def needs_nic_policy(fabric: Fabric) -> bool:
+    """Return whether NVIDIA's network operator must run something on the nodes for it."""
+    return attachment_kind(fabric) in (MACVLAN, IPOIB, HOST_DEVICE)

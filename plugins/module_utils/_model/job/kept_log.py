@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NCCL's log of a run of nccl-tests as facts keep it: what many processes and ranks have alike is there once.
+
+Of 8,192 ranks each goes one of a few ways, and a run of 1,024 nodes has 15 logs of them: rank by rank they are more
+than a fact may hold.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..boundary.numbers import Count
+from .nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute, Ranks
+
+T = typing.TypeVar("T")
+
+#: characters by which Python shows all that the log of a pod tells: for the pod, and for each of its GPUs. A rank of
+#: NCCL's takes about 4,000
+MOST_OF_POD, MOST_OF_GPU = 1 << 15, 1 << 14
+#: warnings and versions of a log that are kept one by one
+MOST_PROBLEMS, MOST_VERSIONS = 100, 20
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptProcess:
+    """A process.
+
+    :ivar kind: number of what it has alike with others
+    """
+
+    host: str
+    pid: int
+    oob_address: str
+    kind: Count
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptRank:
+    """A rank of a communicator.
+
+    :ivar process: its number
+    :ivar kind: number of what it has alike with others
+    """
+
+    rank: int
+    process: Count
+    gpu: typing.Optional[int]
+    bus_id: str
+    kind: Count
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptCommunicator:
+    """Ranks that talk with each other, as in :class:`NcclCommunicator`."""
+
+    name: str
+    size: typing.Optional[Ranks]
+    ranks: tuple[KeptRank, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class KeptLog:
+    """A log.
+
+    :ivar shared: all of it but its communicators; its processes are the kinds of processes, without host, number and
+        address
+    :ivar rank_kinds: kinds of ranks, without number, process and GPU; a proxy is counted from the rank on
+    """
+
+    shared: NcclLog = dataclasses.field(default_factory=NcclLog)
+    rank_kinds: tuple[NcclRank, ...] = ()
+    processes: tuple[KeptProcess, ...] = ()
+    communicators: tuple[KeptCommunicator, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how many parts the whole log has, which a check looks at one by one."""
+        of_processes = [
+            1 + len(item.devices) + len(item.environment) + len(item.choices) for item in self.shared.processes
+        ]
+        of_ranks = [
+            1 + (item.channels or 0) + sum(1 + len(route.channels) for route in item.routes) for item in self.rank_kinds
+        ]
+        kinds = [_at(of_processes, item.kind) or 0 for item in self.processes]
+        ranks = [rank for communicator in self.communicators for rank in communicator.ranks]
+        return sum(kinds) + sum((_at(of_ranks, rank.kind) or 0) + (_at(kinds, rank.process) or 0) for rank in ranks)
+
+    @property
+    def most_channels(self) -> int:
+        """Return the channels of the kind of ranks that has most: a check goes through each of them."""
+        return max((item.channels or 0 for item in self.rank_kinds), default=0)
+
+    def count_ranks(self) -> dict[str, int]:
+        """Return the number of ranks of each host, in all communicators."""
+        found: dict[str, int] = {}
+        for rank in (rank for communicator in self.communicators for rank in communicator.ranks):
+            process = _at(self.processes, rank.process)
+            if process is not None:
+                found[process.host] = found.get(process.host, 0) + 1
+        return found
+
+    def restore(self) -> NcclLog:
+        """Return the whole log. What names a number that is not there is left out, so that it is not known."""
+        processes: list[NcclProcess] = []
+        for item in self.processes:
+            alike = _at(self.shared.processes, item.kind)
+            if alike is not None:
+                processes.append(dataclasses.replace(alike, host=item.host, pid=item.pid, oob_address=item.oob_address))
+        communicators = tuple(
+            NcclCommunicator(
+                item.name, item.size, tuple(rank for rank in map(self._restore_rank, item.ranks) if rank is not None)
+            )
+            for item in self.communicators
+        )
+        return dataclasses.replace(self.shared, processes=tuple(processes), communicators=communicators)
+
+    def _restore_rank(self, item: KeptRank) -> typing.Optional[NcclRank]:
+        process, alike = _at(self.processes, item.process), _at(self.rank_kinds, item.kind)
+        if process is None or alike is None:
+            return None
+        routes = _move_proxies(alike.routes, item.rank)
+        return dataclasses.replace(
+            alike, rank=item.rank, host=process.host, pid=process.pid, gpu=item.gpu, bus_id=item.bus_id, routes=routes
+        )
+
+
+def _at(items: typing.Sequence[T], number: int) -> typing.Optional[T]:
+    return items[number] if 0 <= number < len(items) else None
+
+
+def _move_proxies(routes: tuple[NcclRoute, ...], ranks: int) -> tuple[NcclRoute, ...]:
+    if all(route.proxy is None for route in routes):
+        return routes
+    return tuple(
+        route if route.proxy is None else dataclasses.replace(route, proxy=route.proxy + ranks) for route in routes
+    )
+
+
+class _Kinds(typing.Generic[T]):
+    """Numbers things that are alike."""
+
+    def __init__(self) -> None:
+        self.found: list[T] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, item: T) -> int:
+        """Return the number of a thing."""
+        number = self._numbers.setdefault(repr(item), len(self.found))
+        if number == len(self.found):
+            self.found.append(item)
+        return number
+
+
+def keep_log(log: NcclLog, gpus: int) -> KeptLog:
+    """Return a log of several pods as facts keep it, without the pods that tell more than their GPUs explain: nothing
+    of these is then proven.
+
+    :param log: of pods whose hosts are apart, each with lines of its own host alone
+    :param gpus: of a pod, each with a process
+    """
+    processes = [
+        dataclasses.replace(item, files=()) if len(item.files) == 1 and not item.beside else item
+        for item in log.processes
+    ]
+    told: dict[str, int] = {}
+    parts: tuple[typing.Union[NcclProcess, NcclRank], ...] = (
+        *processes,
+        *(rank for communicator in log.communicators for rank in communicator.ranks),
+    )
+    for part in parts:
+        told[part.host] = told.get(part.host, 0) + len(repr(part))
+    honest = {host for host, size in told.items() if size <= MOST_OF_POD + gpus * MOST_OF_GPU}
+    process_kinds: _Kinds[NcclProcess] = _Kinds()
+    rank_kinds: _Kinds[NcclRank] = _Kinds()
+    kept: list[KeptProcess] = []
+    numbers: dict[tuple[str, int], int] = {}
+    for item in processes:
+        if item.host in honest:
+            numbers[item.host, item.pid] = len(kept)
+            kind = process_kinds.number(dataclasses.replace(item, host="", pid=0, oob_address=""))
+            kept.append(KeptProcess(item.host, item.pid, item.oob_address, kind))
+    communicators = []
+    for communicator in log.communicators:
+        ranks = []
+        for rank in communicator.ranks:
+            number = numbers.get((rank.host, rank.pid))
+            if number is not None:
+                routes = _move_proxies(rank.routes, -rank.rank)
+                kind = rank_kinds.number(
+                    dataclasses.replace(rank, rank=0, host="", pid=0, gpu=None, bus_id="", routes=routes)
+                )
+                ranks.append(KeptRank(rank.rank, number, rank.gpu, rank.bus_id, kind))
+        if ranks:
+            communicators.append(KeptCommunicator(communicator.name, communicator.size, tuple(ranks)))
+    shared = dataclasses.replace(_cut(log), processes=tuple(process_kinds.found), communicators=())
+    return KeptLog(shared, tuple(rank_kinds.found), tuple(kept), tuple(communicators))
+
+
+def _cut(log: NcclLog) -> NcclLog:
+    """Return a log with its first warnings and versions. Those of known kinds go before others; what is left out is
+    told by its number."""
+    more = max(0, len(log.problems) - MOST_PROBLEMS)
+    problems = sorted(log.problems, key=lambda item: not item.kind)[:MOST_PROBLEMS] if more else log.problems
+    return dataclasses.replace(
+        log, versions=log.versions[:MOST_VERSIONS], problems=tuple(problems), untold=log.untold + more
+    )

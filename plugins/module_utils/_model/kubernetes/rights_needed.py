@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rights that a run asks of the API server, by power: the one place for them. The files of docs/rbac are made of
+it, and validate asks for them.
+
+A name is given where the collection knows it before it looks. ``create`` has one as well where the object is applied:
+the API server knows the name of a server-side apply when it authorizes it [kubernetes
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go createAuthorizerAttributes].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..intent.intent import Fabric, Intent
+from ..intent.profiles import NIC_POLICY, PLAIN, attachment_kind, carries_rdma, find_traits, needs_nic_policy
+from ..node.bios import BiosIntent
+from ..node.firmware import FirmwareIntent
+from ..node.node_tuning import NAMESPACE as TUNING_NAMESPACE
+from ..node.node_tuning import TUNED
+from ..operators.operators import TABLE
+from ..run.lease import NAME as LEASE
+from ..run.lease import NAMESPACE as LEASE_NAMESPACE
+from . import powers
+from .admission import ACCOUNT
+from .measuring import NAMESPACE as MEASURING
+from .measuring import POLICY
+from .observers import DAEMON_SET
+from .rights import ANYTHING, Right
+
+#: of jobs that the filter render_job writes
+_JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
+_POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
+_NETWORKS = ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")
+#: what remediates nodes, and the Machines of its selectors
+_HEALTH_CHECKS = ("MachineHealthCheck.machine.openshift.io", "MachineHealthCheck.cluster.x-k8s.io", "NodeHealthCheck")
+_MACHINES = ("Machine.machine.openshift.io", "Machine.cluster.x-k8s.io")
+#: what server-side apply of an object takes that need not be there yet
+_APPLY = ("get", "create", "patch")
+#: the ClusterPolicy, as the chart of the GPU operator and its guide for OpenShift name it; a cluster has one
+_CLUSTER_POLICIES = ("cluster-policy", "gpu-cluster-policy")
+#: that OLM is read by
+_OLM = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription")
+
+#: who reads what; in all namespaces, unless another is named
+_READ: tuple[tuple[str, str, str], ...] = (
+    *(
+        ("operators", "list", kind)
+        for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")
+    ),
+    # a tenant can make a Deployment of any name; these tell which of them an admin gave rights in the cluster
+    ("operators", "list", "ClusterRoleBinding"),
+    *(
+        ("operators", "list", kind)
+        for kind in (
+            "ClusterPolicy",
+            "ClusterServiceVersion",
+            "JobSetOperator",
+            "Kueue",
+            "NodeFeatureDiscovery",
+            "Subscription",
+        )
+    ),
+    *(
+        ("operators", "list", kind)
+        for kind in (
+            "Image.config.openshift.io",
+            "ImageContentSourcePolicy",
+            "ImageDigestMirrorSet",
+            "ImageTagMirrorSet",
+        )
+    ),
+    *(
+        ("network", verb, kind)
+        for verb in ("list", "watch")
+        for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")
+    ),
+    *(
+        ("network", "list", kind)
+        for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")
+    ),
+    *(
+        ("network", "list", kind)
+        for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")
+    ),
+    *(
+        ("network", "watch", kind)
+        for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")
+    ),
+    *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
+    ("platform", "list", "NicDevice"),
+    ("network", "get", "Namespace"),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
+    *(("network", "watch", kind) for kind in _POOLS),
+    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)),
+)
+
+
+def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
+    """Return all that the stages and the teardown do for this intent. What Helm needs to install an operator is not in
+    it: that is nearly everything.
+
+    :param operator: namespace of the SR-IOV network operator
+    :param olm: whether OLM is to install operators
+    """
+    parts = {
+        powers.LOOK: [*_look(intent, operator), *(_look_at_olm() if olm else ())],
+        powers.CHANGE: _lease(),
+        powers.SRIOV: _sriov(intent, operator),
+        powers.NVIDIA: _nvidia(intent),
+        powers.ATTACHMENTS: _attachments(intent),
+        powers.POOLS: _list_pools(intent),
+        powers.NAMESPACES: _namespaces(intent),
+        powers.MEASURING: _measuring(intent),
+        powers.JOBS: _jobs(intent),
+        powers.MACHINES: _machines(intent),
+        powers.PEERMEM: _peermem(intent),
+        powers.TUNING: _tuning(intent),
+        powers.ROLL: _roll(intent) if _rolls(intent) else (),
+        powers.FIRMWARE: _look_at_firmware() if _rolls(intent) else (),
+        powers.OLM: _install_by_olm() if olm else (),
+        powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
+    }
+    return tuple(
+        dict.fromkeys(dataclasses.replace(right, power=power) for power, rights in parts.items() for right in rights)
+    )
+
+
+def of_observers(namespace: str) -> tuple[Right, ...]:
+    """Return the rights to start and remove observers in a namespace that an admin has prepared, beside looking and the
+    Lease."""
+    named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
+        ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
+    ]
+    rights = [
+        *(Right("observers", verb, kind, namespace, name=DAEMON_SET) for kind, verb in named),
+        *(
+            Right("observers", verb, kind, namespace)
+            for kind in ("DaemonSet", "Pod", "Event")
+            for verb in ("list", "watch")
+        ),
+        # a kubelet may give a pod of its node a finalizer, which is taken off
+        Right("observers", "patch", "Pod", namespace),
+        # commands run over a websocket, which is a GET; newer API servers ask for create as well
+        *(Right("observers", verb, "Pod", namespace, "exec") for verb in ("get", "create")),
+    ]
+    return tuple(dataclasses.replace(right, power=powers.OBSERVERS) for right in rights)
+
+
+def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
+    """Return the powers that the stages need for this intent, whatever the cluster is. Those that variables or the
+    cluster decide on are not in it."""
+    return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
+
+
+def _look(intent: Intent, operator: str) -> typing.Iterator[Right]:
+    yield from (Right(*row) for row in _READ)
+    yield Right("network", "list", "Service", "default")
+    yield Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")
+    # what a run that was killed has left of who admits pods on OpenShift; elsewhere there is no such kind
+    yield Right("teardown", "get", "SecurityContextConstraints", name=ACCOUNT)
+    # the config daemon says only in its log why a sync fails
+    yield Right("network", "get", "Pod", operator, "log")
+    if intent.cluster.disruption == "reboot":
+        # what would remediate a node that reboots, whoever reboots it
+        yield from (Right("network", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
+    if intent.cluster.tuning.set:
+        yield from (Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile"))
+    if intent.cluster.host.kubelet is not None:
+        yield Right("network", "list", "KubeletConfig")
+
+
+def _look_at_olm() -> typing.Iterator[Right]:
+    """Operators have namespaces of their own, which need not be there yet: all of it is asked for in all of them."""
+    yield from (Right("operators", verb, kind) for verb in ("list", "watch") for kind in _OLM)
+    yield from (Right("operators", "list", kind) for kind in ("EndpointSlice", "PackageManifest"))
+    yield Right("teardown", "list", "Operator")
+
+
+def _lease() -> typing.Iterator[Right]:
+    # it is made by a POST, whose name the API server does not know
+    yield Right("network", "create", "Lease", LEASE_NAMESPACE)
+    yield from (Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete"))
+
+
+def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
+    kinds = [
+        kind
+        for fabric in intent.fabrics
+        if find_traits(fabric).functions
+        for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))
+    ]
+    for kind in [*dict.fromkeys(kinds), *(["SriovNetworkPoolConfig"] if intent.cluster.node_pool is not None else [])]:
+        yield from _made(kind, operator)
+
+
+def _nvidia(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if attachment_kind(fabric) in _NETWORKS:
+            yield from _made(attachment_kind(fabric))
+        if needs_nic_policy(fabric):
+            yield from _made("NicClusterPolicy", name=NIC_POLICY)
+
+
+def _attachments(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if attachment_kind(fabric) == PLAIN:
+            yield from _made(PLAIN, fabric.network.namespace)
+
+
+def _list_pools(intent: Intent) -> typing.Iterator[Right]:
+    for fabric in intent.fabrics:
+        if fabric.pool is not None and fabric.pool.create:
+            yield from _made(f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace)
+
+
+def _namespaces(intent: Intent) -> typing.Iterator[Right]:
+    for name in _list_namespaces(intent):
+        yield from (Right("namespaces", verb, "Namespace", name=name) for verb in ("create", "patch"))
+        yield Right("teardown", "delete", "Namespace", name=name)
+        # a namespace with objects of others stays, and any kind may be theirs
+        yield Right("teardown", "list", ANYTHING, name)
+    if any(
+        fabric.network.pod_security is not None and fabric.network.pod_security.enforce == "privileged"
+        for fabric in intent.fabrics
+    ):
+        # with this level it is made by a POST, whose name the API server does not know
+        yield Right("namespaces", "create", "Namespace")
+
+
+def _measuring(intent: Intent) -> typing.Iterator[Right]:
+    """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An
+    admin's run makes it."""
+    yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
+    # a kubelet may give a pod of its node a finalizer, which is taken off
+    yield Right("bandwidth", "patch", "Pod", MEASURING)
+    # commands run over a websocket, which is a GET; newer API servers ask for create as well
+    yield from (Right("bandwidth", verb, "Pod", MEASURING, "exec") for verb in ("get", "create"))
+    yield Right("bandwidth", "list", "Event", MEASURING)
+    # pods of others connect to none of these
+    yield from (Right("bandwidth", verb, "NetworkPolicy", MEASURING, name=POLICY) for verb in (*_APPLY, "delete"))
+    # whether an admin of OpenShift has prepared who admits them
+    yield Right("bandwidth", "get", "ServiceAccount", MEASURING, name=ACCOUNT)
+    if intent.cluster.host.memlock is not None and any(map(carries_rdma, intent.fabrics)):
+        yield Right("host", "get", "Pod", MEASURING, "log")
+    if any(attachment_kind(fabric) for fabric in intent.fabrics):
+        # copies of the networks of the jobs
+        yield from (Right("bandwidth", verb, PLAIN, MEASURING) for verb in ("create", "delete"))
+        yield from (Right("bandwidth", "get", PLAIN, name) for name in _list_namespaces(intent))
+    # where earlier releases measured, and a killed run may have left it
+    yield from (Right("teardown", "get", "ServiceAccount", name, name=ACCOUNT) for name in _list_namespaces(intent))
+
+
+def _jobs(intent: Intent) -> typing.Iterator[Right]:
+    for name in _list_namespaces(intent):
+        for kind in (*_JOBS, "ConfigMap"):
+            yield from _made(kind, name, need="jobs")
+        yield Right("teardown", "list", "ConfigMap", name)
+
+
+def _machines(intent: Intent) -> typing.Iterator[Right]:
+    """MachineConfigs may hold secrets, so that none but our own are read, by name."""
+    for kind, name in machine_objects(intent):
+        yield from _made(kind, name=name)
+        # those that take it, which only the cluster knows
+        yield Right("network", "patch", "MachineConfigPool")
+        yield from _pauses(intent, "network")
+
+
+def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
+    """Yield the kind and name of what is rendered for the host; a test holds them to that."""
+    needs = intent.cluster.host
+    if needs.machine_memlock is not None:
+        yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
+    if needs.kernel_arguments:
+        yield "MachineConfig", f"99-{needs.machine_role}-linerate-kernel-arguments"
+    if needs.kubelet is not None:
+        yield "KubeletConfig", f"linerate-{needs.machine_role}"
+
+
+def _peermem(intent: Intent) -> typing.Iterator[Right]:
+    if intent.cluster.host.gpudirect == "peermem":
+        yield from (Right("host", "patch", "ClusterPolicy", name=name) for name in _CLUSTER_POLICIES)
+
+
+def _tuning(intent: Intent) -> typing.Iterator[Right]:
+    if intent.cluster.tuning.set:
+        yield from _made("Tuned", TUNING_NAMESPACE, TUNED, need="tuning")
+
+
+def _rolls(intent: Intent) -> bool:
+    return (
+        intent.cluster.bios != BiosIntent() or intent.cluster.firmware != FirmwareIntent()
+    ) and intent.cluster.disruption == "reboot"
+
+
+def _roll(intent: Intent) -> typing.Iterator[Right]:
+    yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
+    yield Right("settle", "create", "Pod", "", "eviction")
+    yield from _pauses(intent, "settle")
+
+
+def _pauses(intent: Intent, need: str) -> typing.Iterator[Right]:
+    """Health checks of nodes are paused while these reboot."""
+    if intent.cluster.pause_health_checks:
+        yield from (Right(need, "patch", kind) for kind in _HEALTH_CHECKS)
+        yield Right(need, "get", "NodeHealthCheck")
+
+
+def _look_at_firmware() -> typing.Iterator[Right]:
+    yield from (Right("settle", verb, "NicConfigurationTemplate") for verb in (*_APPLY, "delete"))
+
+
+def _install_by_olm() -> typing.Iterator[Right]:
+    yield from (Right("operators", verb, kind) for verb in _APPLY for kind in ("OperatorGroup", "Subscription"))
+    yield Right("operators", "patch", "InstallPlan")
+    yield from (
+        Right("operators", verb, "Namespace", name=name)
+        for name in _list_operator_namespaces()
+        for verb in ("get", "patch")
+    )
+    # it is made by a POST, whose name the API server does not know
+    yield Right("operators", "create", "Namespace")
+    # an operator does nothing without it; its name is that of the package's example
+    kinds = [operator.configuration for operator in TABLE if operator.package is not None and operator.configuration]
+    yield from (Right("operators", verb, kind) for kind in kinds for verb in _APPLY)
+    # with that example
+    yield Right("operators", "get", "ClusterServiceVersion")
+    # who has rights in a namespace that is there, and what acts in it
+    yield from (Right("operators", "list", kind) for kind in ("RoleBinding", "ServiceAccount", "Pod"))
+    yield from (Right("operators", "get", kind) for kind in ("Role", "ClusterRole"))
+
+
+def _remove_by_olm() -> typing.Iterator[Right]:
+    kinds = ("ClusterServiceVersion", "CustomResourceDefinition", "Operator", "OperatorGroup", "Subscription")
+    yield from (Right("teardown", "delete", kind) for kind in kinds)
+    yield from (Right("teardown", "delete", "Namespace", name=name) for name in _list_operator_namespaces())
+
+
+def _list_operator_namespaces() -> list[str]:
+    """Namespaces that are made for operators of the table."""
+    return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
+
+
+def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
+    """Return the rights to apply objects, and to remove them."""
+    yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
+    yield Right("teardown", "delete", kind, namespace, name=name)
+
+
+def _list_namespaces(intent: Intent) -> tuple[str, ...]:
+    """Namespaces of the jobs."""
+
+    def of(fabric: Fabric) -> str:
+        return fabric.network.namespace
+
+    return tuple(dict.fromkeys(map(of, intent.fabrics)))

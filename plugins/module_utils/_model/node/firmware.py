@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firmware of HCAs: versions, and settings that a reset brings into force. Each says where it is from. PCI
+addresses are dddd:bb:dd.f in lower case."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..boundary.devices import PciAddress
+from ..boundary.form import Bound
+from ..boundary.kubernetes import Label, ObjectName, Subdomain
+from ..boundary.numbers import Messages
+from ..boundary.words import Version, Word
+from .hca import FUNCTIONS
+
+#: of one HCA; ConnectX-7 has some 500
+SETTINGS = Bound("settings of a firmware", 8192)
+#: vendor of the HCAs whose firmware mstconfig can ask
+VENDOR = "15b3"
+#: where a value is from, the preferred one first
+NIC_DEVICE, DEVLINK, SYSFS = "NicDevice", "devlink", "sysfs"
+#: PCI devices that are a BlueField: 2, 3 Lx, 3 and 4 [nic-configuration-operator pkg/consts]
+BLUEFIELDS = ("a2d6", "a2d9", "a2dc", "a2df")
+#: enabled (0) means that the Arm cores of a BlueField own it (DPU mode), disabled (1) that the host does (NIC mode)
+DPU_MODE = "INTERNAL_CPU_OFFLOAD_ENGINE"
+_PORTS = (
+    "LINK_TYPE",
+    "ROCE_CC_PRIO_MASK",
+    "CNP_DSCP",
+    "CNP_802P_PRIO",
+    "KEEP_IB_LINK_UP",
+    "KEEP_ETH_LINK_UP",
+    "SRIOV_IB_ROUTING_MODE",
+)
+#: settings that facts keep: an HCA has hundreds, and a fleet thousands of HCAs. What waits for a reset is kept whatever
+#: it is
+KEPT = re.compile(
+    r"SRIOV_EN|NUM_OF_VFS|PF_NUM_OF_VF\w*(\[\d+\])?|NUM_OF_PF|ADVANCED_PCI_SETTINGS|PCI_WR_ORDERING|MAX_ACC_OUT_READ|ATS_ENABLED|UCTX_EN|NUM_[PV]F_MSIX"
+    r"|INTERNAL_CPU_MODEL|INTERNAL_CPU_OFFLOAD_ENGINE|(" + "|".join(_PORTS) + r")_P[1-9]",
+    re.ASCII,
+)
+_IN_BRACKETS = re.compile(r"\A(.*)\(((?:0x)?[0-9a-fA-F]{1,18})\)\Z", re.DOTALL)
+
+
+#: kinds of facts: what NVIDIA's operator is to set, and what becomes of the settings of a node
+FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportedSetting:
+    """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
+
+    value: Word
+    source: Word
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareSetting:
+    """A parameter of the firmware, its values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
+
+    :ivar next: after the next reset; None where the tool says N/A, like the next two
+    :ivar current: that is in force; None also with firmware that does not say
+    :ivar default: of the manufacturer
+    :ivar read_only: the firmware takes no other value
+    """
+
+    ONCE = ("name",)
+
+    name: Word
+    next: typing.Optional[str] = None
+    current: typing.Optional[str] = None
+    default: typing.Optional[str] = None
+    read_only: bool = False
+
+    @property
+    def pending(self) -> bool:
+        """Return whether it changes with the next reset."""
+        return None not in (self.next, self.current) and not same(str(self.next), str(self.current))
+
+
+@dataclasses.dataclass(frozen=True)
+class HcaFirmware:
+    """The firmware of one physical function.
+
+    :ivar device: PCI device id, four hex digits
+    :ivar psid: of the board
+    :ivar running: version that runs
+    :ivar stored: version that the next reset starts
+    :ivar settings: of those that KEPT names, and all that wait for a reset; empty where nobody could be asked
+    :ivar settings_from: who says so
+    :ivar not_asked: tools that could not be asked, each with why: nothing is known by them, and nothing is wrong
+    :ivar errors: of tools that were asked and failed
+    """
+
+    ONCE = ("address",)
+
+    address: PciAddress
+    device: Word = ""
+    psid: typing.Optional[ReportedSetting] = None
+    running: typing.Optional[ReportedSetting] = None
+    stored: typing.Optional[ReportedSetting] = None
+    settings: typing.Annotated[tuple[FirmwareSetting, ...], SETTINGS] = ()
+    settings_from: str = ""
+    not_asked: Messages = ()
+    errors: Messages = ()
+
+    def setting(self, name: str) -> typing.Optional[FirmwareSetting]:
+        """Return a parameter by its name; None where the firmware does not have it, or nobody could be asked."""
+        return next((setting for setting in self.settings if setting.name == name), None)
+
+    @property
+    def dpu(self) -> bool:
+        """Return whether it is a BlueField whose Arm cores own it: the host must leave its settings alone."""
+        mode = self.setting(DPU_MODE)
+        return self.device in BLUEFIELDS and mode is not None and number(mode.current or mode.next) == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareIntent:
+    """The firmware settings of the HCAs that make VFs, beside what their fabric needs: SR-IOV, its number of VFs, its
+    kind of link. None leaves it.
+
+    :ivar num_of_vfs: that the firmware shall offer, where that is more than the fabric's
+    :ivar advanced_pci_settings: shows the advanced settings of PCI, of which the next but one and the last are two
+    :ivar ats_enabled: Address Translation Services; off where nothing is virtual
+    :ivar pci_wr_ordering: relaxed for all writes, or as each memory key asks for
+    :ivar max_acc_out_read: reads over PCI at once; 0 is the firmware's own choice
+    """
+
+    num_of_vfs: typing.Optional[int] = None
+    advanced_pci_settings: typing.Optional[bool] = None
+    ats_enabled: typing.Optional[bool] = None
+    pci_wr_ordering: typing.Optional[typing.Literal["per_mkey", "force_relax"]] = None
+    max_acc_out_read: typing.Optional[int] = None
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings by their names in the firmware, without the number of VFs, which is no less than each
+        fabric needs."""
+        wished = {
+            field.name.upper(): getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "num_of_vfs"
+        }
+        return {name: text(value) for name, value in wished.items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeFirmware:
+    """The firmware of a node's HCAs."""
+
+    hcas: typing.Annotated[tuple[HcaFirmware, ...], FUNCTIONS] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedFirmware:
+    """The firmware of one node's HCAs, or why there is no answer."""
+
+    value: typing.Optional[NodeFirmware] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareChange:
+    """The settings to change in one HCA; none where they are right already.
+
+    :ivar before: next values, by name of the setting
+    :ivar after: as the tool takes them
+    """
+
+    address: str
+    device: str
+    before: dict[str, str]
+    after: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareSet:
+    """The outcome of the settings that are wanted of a node's HCAs.
+
+    :ivar hcas: what was set, or would be in check mode
+    :ivar refusal: why nothing can be set, with what to do
+    """
+
+    hcas: tuple[FirmwareChange, ...] = ()
+    refusal: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedFirmwareSet:
+    """The same of one node, or why there is no answer."""
+
+    value: typing.Optional[FirmwareSet] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NicDevice:
+    """The report of NVIDIA's NIC configuration operator on a card.
+
+    :ivar namespace: of the operator
+    :ivar type: PCI device id, four hex digits
+    :ivar ports: PCI addresses of its functions
+    :ivar serial: number of the card; empty where it has none
+    :ivar firmware: version that is stored on it
+    :ivar dpu: a BlueField in DPU mode
+    :ivar configured: a NicConfigurationTemplate decides on its settings
+    :ivar updated: a NicFirmwareTemplate decides on its firmware
+    :ivar waits: the reason for which a change of it is not in force yet; empty when none waits
+    :ivar message: in the operator's words
+    """
+
+    name: ObjectName
+    node: Subdomain
+    ports: tuple[PciAddress, ...] = ()
+    psid: Word = ""
+    firmware: Version = ""
+    dpu: bool = False
+    configured: bool = False
+    updated: bool = False
+    waits: Word = ""
+    message: str = ""
+    namespace: Label = ""
+    type: Word = ""
+    serial: Word = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NicTemplate:
+    """A NicConfigurationTemplate of NVIDIA's operator.
+
+    :ivar ours: the collection made it
+    :ivar cards: names of the NicDevices on which it decides
+    """
+
+    name: str
+    ours: bool = False
+    cards: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NicState:
+    """The progress of NVIDIA's operator with the settings of a card.
+
+    :ivar template: what it has to have, as the template says
+    :ivar seen: the operator has judged what the card has to have now
+    :ivar reason: of its condition ConfigUpdateInProgress
+    :ivar firmware: the reason of its condition FirmwareUpdateInProgress
+    """
+
+    name: str
+    template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    seen: bool = False
+    reason: str = ""
+    message: str = ""
+    firmware: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeFirmwarePlan:
+    """The plan for the settings of a node's HCAs.
+
+    :ivar settings: by PCI address, what the node itself has to set
+    :ivar refusal: why it can't, with what to do
+    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator sets the others
+    :ivar cards: names of their NicDevices
+    :ivar notes: why HCAs are left alone, in words
+    """
+
+    settings: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    refusal: str = ""
+    templates: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class UnreadNic:
+    """A NicDevice that is not of its form, or too large to be read: what the node that wrote it has done to itself.
+
+    :ivar node: by its owner
+    """
+
+    node: Subdomain
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class NicDevices:
+    """:ivar devices: of all nodes; empty where the cluster has no such operator
+    :ivar errors: why they could not be read
+    :ivar unread: those that could not be read, of a node that is known
+    """
+
+    devices: tuple[NicDevice, ...] = ()
+    errors: tuple[str, ...] = ()
+    unread: tuple[UnreadNic, ...] = ()
+
+
+def text(value: typing.Any) -> str:
+    """Return a value of YAML as mstconfig takes it: a boolean is True or False in both."""
+    return str(value)
+
+
+def way_of_reset(device: str, address: str) -> str:
+    """Return an instruction: how the next values come into force.
+
+    mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts
+    load them by a cold start alone.
+    """
+    if device in BLUEFIELDS:
+        return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
+    return (
+        f"Drain the node, then mstfwreset -d {address} -y reset, or power-cycle it: a warm reboot does not always do."
+    )
+
+
+def number(value: typing.Optional[str]) -> typing.Optional[int]:
+    """Return the number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
+    if value is None:
+        return None
+    match = _IN_BRACKETS.match(value)
+    digits = match.group(2) if match else value
+    if not digits.isascii() or len(digits) > 20:
+        return None
+    try:
+        return int(digits, 16 if digits[:2].lower() == "0x" else 10)
+    except ValueError:
+        return None
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two values are equal: ``True(1)``, ``true`` and ``1`` are."""
+    return bool(_spellings(one) & _spellings(other))
+
+
+def _spellings(value: str) -> set[str]:
+    match, found = _IN_BRACKETS.match(value), number(value)
+    words = {value.strip().lower(), *([match.group(1).strip().lower()] if match else [])}
+    # users and YAML write what the tool calls True
+    aliases = {"true": 1, "yes": 1, "false": 0, "no": 0}
+    numbers = {found, *(aliases[word] for word in words if word in aliases)} - {None}
+    return {*words, *map(str, numbers)}

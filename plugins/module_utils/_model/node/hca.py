@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HCAs of a node, as sysfs shows them. Filled by _observe and _parse, read by _check and _render.
+
+Units: rates in Gb/s (decimal), speeds of PCIe in GT/s. GUIDs are 0x and 16 hex digits in lower case; PCI addresses are
+dddd:bb:dd.f in lower case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
+from ..boundary.fabric import (
+    MOST_PKEYS,
+    Guid,
+    Lanes,
+    Lid,
+    LinkGbps,
+    LinkLanes,
+    Payload,
+    PcieSpeed,
+    PKey,
+    PortNumber,
+    QueuePair,
+)
+from ..boundary.form import Bound
+from ..boundary.numbers import DevPort, Messages, Mtu, NumaNode, RateMbps, Vfs, Vlan, VlanQos
+from ..boundary.words import Version, Word
+
+#: of the network on a node: 16 HCAs with 254 VFs each are 4,080. All checks go through them, and some once for each
+MOST_FUNCTIONS = 4096
+FUNCTIONS = Bound("functions of the network on a node", MOST_FUNCTIONS)
+#: of an RDMA device: the number of a port has 8 bits, and 0 is none
+MOST_PORTS = 255
+PORTS = Bound("ports of a device", MOST_PORTS)
+#: of one function; subfunctions and VLANs may be on it
+NETDEVS = Bound("network interfaces of a function", 4096)
+#: of a device or a port that nobody has given one
+NO_GUID = "0x0000000000000000"
+
+
+@dataclasses.dataclass(frozen=True)
+class PcieLink:
+    """Speed in GT/s and width in lanes; None where sysfs does not say.
+
+    :ivar max_speed: that the card can do, like max_width
+    :ivar slot_speed: that the port above it can do (the slot, or a PCIe switch), like slot_width
+    :ivar payload: MaxPayload that is set, in bytes; None where the configuration space cannot be read
+    :ivar payload_could: the largest that the card and the port above it can both do
+    """
+
+    current_speed: typing.Optional[PcieSpeed] = None
+    current_width: typing.Optional[Lanes] = None
+    max_speed: typing.Optional[PcieSpeed] = None
+    max_width: typing.Optional[Lanes] = None
+    slot_speed: typing.Optional[PcieSpeed] = None
+    slot_width: typing.Optional[Lanes] = None
+    payload: typing.Optional[Payload] = None
+    payload_could: typing.Optional[Payload] = None
+
+
+def compute_pcie_gbps(speed: float, width: int) -> float:
+    """Return the rate of a PCIe link in each direction, less its encoding, in Gb/s.
+
+    Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
+    flits, of whose 256 bytes 236 are for packets (6.0, 4.2.3).
+
+    :param speed: in GT/s
+    :param width: in lanes
+    """
+    return speed * width * (0.8 if speed < 8 else 128 / 130 if speed < 64 else 236 / 256)
+
+
+@dataclasses.dataclass(frozen=True)
+class PciFunction:
+    """A PCI function that is a network controller or has an RDMA device.
+
+    :ivar device_class: first four hex digits of the class: 0207 InfiniBand, 0200 Ethernet
+    :ivar numa_node: None when the platform does not say (-1)
+    """
+
+    address: PciAddress
+    vendor: PciId
+    device: PciId
+    device_class: PciId
+    driver: typing.Optional[Word] = None
+    numa_node: typing.Optional[NumaNode] = None
+    link: PcieLink = PcieLink()
+
+
+@dataclasses.dataclass(frozen=True)
+class Netdev:
+    """A network interface of an HCA.
+
+    :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
+    :ivar port_guid: from the 20-byte IPoIB hardware address (row S1.1); None on Ethernet
+    :ivar subnet_prefix: the same: upper half of the port's GID
+    :ivar queue_pair: the same
+    :ivar port: number of the RDMA device's port that it is on
+    :ivar bond: the bond that it is a part of
+    :ivar speed_gbps: of an Ethernet link, in Gb/s; None without one, and where the driver does not say, like the next
+        two
+    :ivar supported_gbps: the fastest that the port supports, by ethtool
+    :ivar partner_gbps: the fastest that the port at the other end offers, where both negotiate
+    """
+
+    name: Interface
+    hardware_address: HardwareAddress
+    mtu: typing.Optional[Mtu] = None
+    state: typing.Optional[Word] = None
+    port_guid: typing.Optional[Guid] = None
+    subnet_prefix: typing.Optional[Guid] = None
+    queue_pair: typing.Optional[QueuePair] = None
+    port: typing.Optional[DevPort] = None
+    bond: typing.Optional[Interface] = None
+    speed_gbps: typing.Optional[LinkGbps] = None
+    supported_gbps: typing.Optional[LinkGbps] = None
+    partner_gbps: typing.Optional[LinkGbps] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port of an RDMA device.
+
+    :ivar state: DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER or NOP
+    :ivar physical_state: Polling, Disabled, LinkUp...
+    :ivar link_layer: InfiniBand or Ethernet
+    :ivar rate_gbps: width x speed, in Gb/s
+    :ivar width: lanes
+    :ivar speed: name of the speed: EDR, HDR, NDR...
+    :ivar lid: None when the port has none (0)
+    :ivar sm_lid: None when no subnet manager gave one (0)
+    :ivar guid: InfiniBand only: the lower half of the first GID
+    :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
+    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port
+        itself
+    """
+
+    ONCE = ("number",)
+
+    number: PortNumber
+    state: typing.Optional[Word] = None
+    physical_state: typing.Optional[Word] = None
+    link_layer: typing.Optional[Word] = None
+    rate_gbps: typing.Optional[LinkGbps] = None
+    width: typing.Optional[LinkLanes] = None
+    speed: typing.Optional[Word] = None
+    lid: typing.Optional[Lid] = None
+    sm_lid: typing.Optional[Lid] = None
+    guid: typing.Optional[Guid] = None
+    pkeys: typing.Annotated[tuple[PKey, ...], Bound("partition keys", MOST_PKEYS)] = ()
+    mtu: typing.Optional[Mtu] = None
+
+    @property
+    def linked(self) -> bool:
+        """Return whether it may have a link: a state that was not read is none that speaks against it."""
+        return self.physical_state in (None, "LinkUp")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sriov:
+    """SR-IOV files of a physical function; None where the file is absent (off in firmware, or no capability)."""
+
+    total: typing.Optional[Vfs] = None
+    current: typing.Optional[Vfs] = None
+
+
+#: why a physical function has no SR-IOV files, as its PCI configuration space shows it:
+#: hidden: the space ends after 256 bytes, so a bridge or the BIOS hides all extended capabilities;
+#: off: the function offers no SR-IOV capability, or one with 0 VFs: switched off in its firmware, or it never had one;
+#: unused: it offers VFs, and the kernel does not take them up
+SriovAbsence = typing.Literal["hidden", "off", "unused"]
+#: what the port of a VF does: as that of the physical function, or always the same
+LinkPolicy = typing.Literal["Follow", "Up", "Down"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VfAdministration:
+    """The settings that the physical function has for a VF. None where neither ``ip link`` nor sysfs shows it; only
+    NVIDIA's own driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+
+    :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
+    :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
+    """
+
+    node_guid: typing.Optional[Guid] = None
+    port_guid: typing.Optional[Guid] = None
+    link_policy: typing.Optional[LinkPolicy] = None
+    vlan: typing.Optional[Vlan] = None
+    vlan_qos: typing.Optional[VlanQos] = None
+    trust: typing.Optional[bool] = None
+    spoof_check: typing.Optional[bool] = None
+    min_tx_rate: typing.Optional[RateMbps] = None
+    max_tx_rate: typing.Optional[RateMbps] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldParts:
+    """The parts of a function that are in another network namespace than the node's own: a pod has it. The node's sysfs
+    shows none of it then.
+
+    :ivar netdevs: by the names that they have there
+    :ivar names: that they had on the node, where the CNI plugin keeps them
+    :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its
+        interface
+    :ivar idle: name of that namespace below /run/netns where no process is in it; None where one is
+    """
+
+    netdevs: typing.Annotated[tuple[Netdev, ...], NETDEVS] = ()
+    names: typing.Annotated[tuple[Interface, ...], NETDEVS] = ()
+    rdma_device: typing.Optional[RdmaDevice] = None
+    node_guid: typing.Optional[Guid] = None
+    ports: typing.Annotated[tuple[Port, ...], PORTS] = ()
+    idle: typing.Optional[Word] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Hca:
+    """One PCI function of the network, physical or virtual, or an RDMA device without one.
+
+    :ivar name: RDMA device (mlx5_0), else the netdev, else the PCI address: what a reader calls it
+    :ivar rdma_device: None where there is none
+    :ivar physical_function: PCI address of the PF, for a VF
+    :ivar vf_index: for a VF
+    :ivar administration: for a VF, where anything shows it
+    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as
+        root)
+    :ivar held: what of it a pod has; None where the node has all of it
+    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None,
+        and unknown
+    """
+
+    ONCE = ("name",)
+
+    name: Device
+    rdma_device: typing.Optional[RdmaDevice] = None
+    netdevs: typing.Annotated[tuple[Netdev, ...], NETDEVS] = ()
+    pci: typing.Optional[PciFunction] = None
+    node_guid: typing.Optional[Guid] = None
+    node_description: typing.Optional[str] = None
+    firmware: typing.Optional[Version] = None
+    board: typing.Optional[Word] = None
+    hca_type: typing.Optional[Word] = None
+    ports: typing.Annotated[tuple[Port, ...], PORTS] = ()
+    sriov: typing.Optional[Sriov] = None
+    physical_function: typing.Optional[PciAddress] = None
+    vf_index: typing.Optional[Vfs] = None
+    administration: typing.Optional[VfAdministration] = None
+    sriov_absence: typing.Optional[SriovAbsence] = None
+    held: typing.Optional[HeldParts] = None
+    unread: Messages = ()
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.physical_function is not None
+
+    @property
+    def all_netdevs(self) -> tuple[Netdev, ...]:
+        """Return its network interfaces, those that a pod has as well."""
+        return (*self.netdevs, *(self.held.netdevs if self.held else ()))
+
+    @property
+    def all_ports(self) -> tuple[Port, ...]:
+        """Return its ports, also where a pod has the RDMA device."""
+        return self.ports or (self.held.ports if self.held else ())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its network interfaces, as the node calls them, or did before a pod got them."""
+        return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeHcas:
+    """Answer of node_info for one node.
+
+    :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
+    """
+
+    hcas: typing.Annotated[tuple[Hca, ...], FUNCTIONS]
+    errors: Messages = ()
+
+    @property
+    def functions(self) -> tuple[Hca, ...]:
+        """Return the HCAs on PCI, the first of each function: one function may carry several RDMA devices."""
+        found: dict[str, Hca] = {}
+        for hca in self.hcas:
+            if hca.pci is not None:
+                found.setdefault(hca.pci.address, hca)
+        return tuple(found.values())
+
+    def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
+        """Return the function at a PCI address; None where the node shows none there."""
+        return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
+
+    def carrier(self, hca: Hca) -> typing.Optional[Hca]:
+        """Return the HCA with an RDMA device that stands for this function too, because both are parts of one bond
+        (RoCE); None when there is none."""
+        bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
+        others = (
+            other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)
+        )
+        return None if hca.rdma_device else next(others, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedHcas:
+    """node_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodeHcas] = None
+    error: typing.Optional[str] = None

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which machine a BMC belongs to: what the BMC calls its system against what the node calls itself, and whether the two
+are one machine. Pure.
+
+UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC tells them as
+``ComputerSystem.UUID`` and ``SerialNumber`` [DSP0268], the kernel as ``product_uuid`` and ``product_serial`` of
+/sys/class/dmi/id, the kubelet as ``status.nodeInfo.systemUUID``. SMBIOS writes the first three fields of a UUID in
+little-endian order, and not each vendor does so: the same UUID in the other order is the same machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing
+
+from ..boundary.form import Bound
+
+_UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
+_SERIAL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{2,62}[\x21-\x7e])")
+#: that boards have whose maker has set none: AMI's default in both orders, and others that many boards share
+_DEFAULT_UUIDS = frozenset(
+    {
+        "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "12345678-1234-5678-90ab-cddeefaabbcc",
+        "01234567-89ab-cdef-0123-456789abcdef",
+        "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        "03020100-0504-0706-0809-0a0b0c0d0e0f",
+        "11111111-2222-3333-4444-555555555555",
+    }
+)
+#: what stands in place of a serial number that nobody has set, without blanks, dots, brackets and other signs
+_DEFAULT_SERIALS = re.compile(
+    r"none|null|nil|na|unknown|undefined|unspecified|empty|invalid|tbd|test|oem|sn"
+    r"|default(?:string|serial(?:number)?)?"
+    r"|not(?:specified|available|applicable|set|provided|defined|present|programmed)"
+    r"|(?:system|chassis|product|baseboard|board|enclosure|asset|no)?(?:serial(?:number|no)?|assettag)"
+    r"|(?:tobe)?filledby\w*|tobedetermined"
+    r"|0?12345(?:6(?:7(?:8(?:9a?b?c?d?e?f?)?)?)?)?|1234567890|01234567890123456789ab\w*"
+)
+
+#: serial numbers of one machine: DMI shows that of the system and that of the board
+_MOST_SERIALS = 2
+
+#: proven: one machine. asserted: nobody can compare them, and the inventory says that they are. other: not one machine,
+#: or nobody's alone. unknown: nobody can compare them
+State = typing.Literal["proven", "asserted", "other", "unknown"]
+
+#: of one machine: system, board, chassis, and one for each part of a chassis
+SERIALS = Bound("serial numbers", 1024)
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """The identity of a machine, by its BMC or by itself.
+
+    :ivar uuid: in lower case with dashes, in the order in which it was told; empty where nobody tells one that is one
+    :ivar serials: serial numbers of the system; empty where nobody tells one
+    """
+
+    uuid: str = ""
+    serials: typing.Annotated[tuple[str, ...], SERIALS] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that no other machine may have, in one form whatever the order of bytes and the case of
+        letters. Machines in one chassis may share a serial number, so that it counts only without a UUID.
+        """
+        return self.every[:1] if self.uuid else self.every
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """Return the UUID, where there is one, and each serial number, in the form of ``keys``."""
+        uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
+        return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
+
+    def __str__(self) -> str:
+        return (
+            ", ".join(
+                [*([f"UUID {self.uuid}"] if self.uuid else []), *(f"serial number {one}" for one in self.serials)]
+            )
+            or "no UUID and no serial number"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Boot:
+    """One boot of a machine, by its kubelet or by itself.
+
+    :ivar boot: random ID of the boot, as UUID; empty where nobody tells one that is one
+    :ivar machine: UUID of the machine; empty where nobody tells one
+    """
+
+    boot: str = ""
+    machine: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The verdict whether a BMC is that of a node.
+
+    :ivar why: of any state but proven
+    """
+
+    state: State
+    why: str = ""
+    remedy: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Return whether the BMC is refused: it is not written to, and its reports do not count for the node."""
+        return self.state in ("other", "unknown")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    """The identities of all nodes of a cluster.
+
+    :ivar reported: systemUUID of each node, by its kubelet
+    :ivar looked: what DMI of a node shows, by the node's own look; without the nodes that were not looked at
+    :ivar machines: what the BMC of each node calls its system, of those that were asked
+    :ivar places: how the BMC of each node is reached, in one form; the same for two nodes is one BMC
+    """
+
+    reported: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    looked: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
+    places: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    machines: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
+
+    def of(self, node: str) -> Identity:
+        """Return the identity of one node, its kubelet first."""
+        seen = self.looked.get(node, Identity())
+        # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
+        # the rest of them
+        told = make_identity(seen.uuid, seen.serials[:_MOST_SERIALS])
+        # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID
+        # [src cadvisor GetSystemUUID]
+        return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
+
+    def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
+        """Judge whether a system behind a BMC is this node.
+
+        :param machine: what the BMC calls it
+        :param asserted: the inventory says that it is; this counts only where nothing can be compared
+        """
+        refused = self.refusal(node)
+        if refused is not None:
+            return refused
+        own = self.of(node)
+        same = compare(own, machine)
+        if same and own.uuid and machine.uuid:
+            return Verdict("proven")
+        # a serial number alone proves it only where it is no other node's as well, whatever UUID that one has
+        others = [name for name in self._names if name != node and _may_be(self.of(name), machine, same)]
+        if same and not others:
+            return Verdict("proven")
+        if same is False or others:
+            whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
+            return Verdict(
+                "other",
+                f"it is the BMC of another machine ({machine}); {whose}",
+                f"Correct rdma_bmc_address and rdma_bmc_system of {node}",
+            )
+        why = f"whether it is the BMC of {node} can't be compared: the BMC tells {machine}, and the node tells {own}"
+        shared = sorted(
+            name for name, other in self.machines.items() if name != node and {*other.keys} & {*machine.keys}
+        )
+        if shared:
+            told = f"the inventory leads to one machine ({machine}) for {', '.join([node, *shared[:3]])}"
+            return Verdict("other", told, f"Give each node the address of its own BMC, {node} as well")
+        if asserted:
+            return Verdict("asserted", f"{why}; the inventory asserts it (rdma_bmc_identity)")
+        remedy = (
+            "Have root look at the node, which reads its DMI. If you have checked by hand that it is, set"
+            f" rdma_bmc_identity: asserted for {node}"
+        )
+        return Verdict("unknown", why, remedy)
+
+    def refusal(self, node: str) -> typing.Optional[Verdict]:
+        """Return why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for
+        two nodes, are no node's."""
+        own, seen = self.of(node), self.looked.get(node, Identity())
+        if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
+            why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
+            return Verdict(
+                "other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself"
+            )
+        twins = sorted(
+            {name for key in own.every for name in self._owners[key] if _are_twins(own, self.of(name))} - {node}
+        )
+        if twins:
+            why = (
+                f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one"
+                " of them"
+            )
+            return Verdict(
+                "other", why, "Find out which of them tells that of another; have the maker of a board set its own"
+            )
+        shared = [name for name in self._at.get(self.places.get(node, ""), ()) if name != node]
+        if shared:
+            why = f"the inventory names one BMC for {', '.join([node, *shared[:3]])}"
+            return Verdict(
+                "other",
+                why,
+                "Give each node the address of its own BMC; where one BMC has several systems, name each in"
+                " rdma_bmc_system",
+            )
+        return None
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.reported, *self.looked}))
+
+    @functools.cached_property
+    def _owners(self) -> dict[str, list[str]]:
+        """Return the names of nodes by what each is called."""
+        found: dict[str, list[str]] = {}
+        for name in self._names:
+            for key in self.of(name).every:
+                found.setdefault(key, []).append(name)
+        return found
+
+    @functools.cached_property
+    def _at(self) -> dict[str, list[str]]:
+        """Return names of nodes by the place of their BMC."""
+        found: dict[str, list[str]] = {}
+        for name, place in sorted(self.places.items()):
+            found.setdefault(place, []).append(name)
+        return found
+
+
+def _are_twins(one: Identity, other: Identity) -> bool:
+    """Return whether two nodes report one identity. Beside two UUIDs a serial number does not count; where one is
+    missing, it is all that there is."""
+    return bool({*one.keys} & {*other.keys} or (not (one.uuid and other.uuid) and {*one.every} & {*other.every}))
+
+
+def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool]) -> bool:
+    """Return whether a machine is another node.
+
+    :param by_serial: the serial number is what makes it that of the node in question, so that it may be no other one's
+    """
+    return bool(compare(node, machine) or (by_serial and {*node.every} & {*machine.every}))
+
+
+def uuid_of(text: typing.Any) -> str:
+    """Return a UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has
+    set none.
+
+    >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
+    ('4c4c4544-0035-3510-8054-c6c04f503347', '')
+    """
+    found = text.strip().lower() if isinstance(text, str) and len(text) < 100 else ""
+    digits = found.replace("-", "")
+    # all zeros and all F, and other fillings
+    filled = len({digits[place : place + 2] for place in range(0, len(digits), 2)}) < 3
+    return found if _UUID.fullmatch(found) and not filled and found not in _DEFAULT_UUIDS else ""
+
+
+def serial_of(text: typing.Any) -> str:
+    """Return a serial number; empty where there is none, or what stands in its place.
+
+    >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
+    ('F54P1G3', '', '')
+    """
+    found = text.strip() if isinstance(text, str) and len(text) < 200 else ""
+    plain = re.sub(r"[^0-9a-z]", "", found.lower())
+    dull = _DEFAULT_SERIALS.fullmatch(plain) or len(set(plain)) < 2
+    return found if _SERIAL.fullmatch(found) and not dull else ""
+
+
+def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
+    """Return the identity in texts of somebody else's; what is none of it is left out."""
+    return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
+
+
+def swapped(uuid: str) -> str:
+    """Return the same UUID with the bytes of its first three fields in the other order.
+
+    >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
+    '33221100-5544-7766-8899-aabbccddeeff'
+    """
+    parts = uuid.split("-")
+    return "-".join(
+        ["".join(reversed([part[place : place + 2] for place in range(0, len(part), 2)])) for part in parts[:3]]
+        + parts[3:]
+    )
+
+
+def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
+    """Return whether both are one machine; None where that is not known.
+
+    The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside
+    the same UUID proves nothing; the same one beside another UUID leaves it open.
+    """
+    uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
+    if uuids:
+        return True
+    serials = {one.lower() for one in node.serials} & {one.lower() for one in machine.serials}
+    if uuids is False:
+        return None if serials else False
+    if node.serials and machine.serials:
+        return bool(serials)
+    return None
+
+
+def parse_shown_boot(text: typing.Any) -> Boot:
+    """Read the boot that a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root
+    asks and there is one.
+
+    >>> shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\\ncat: Permission denied\\n")
+    Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
+    """
+    boot, machine = ([*text.splitlines()[:2], "", ""] if isinstance(text, str) else ["", ""])[:2]
+    return Boot(uuid_of(boot), uuid_of(machine))
+
+
+def find_wrong_machine(
+    node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]
+) -> typing.Optional[tuple[str, str]]:
+    """Return why the machine at the address of a node is not known to be that node: what was seen, and what to do. None
+    where it is the node.
+
+    The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can
+    read the boot ID of its machine.
+
+    :param told: by the kubelet of the node
+    :param shown: by the machine at its address
+    :param twins: other nodes whose kubelets tell the same boot ID
+    """
+    look = f"Run cat /proc/sys/kernel/random/boot_id there, and kubectl get node {node} -o yaml"
+    if not told.boot:
+        return (
+            (
+                f"the kubelet of {node} tells no boot ID (status.nodeInfo.bootID), so nothing is written on the machine"
+                " at its address"
+            ),
+            (
+                f"Run kubectl get node {node} -o yaml. Each kubelet tells one: restart that of {node}, and find out who"
+                " changed it if it stays so"
+            ),
+        )
+    if shown.boot != told.boot:
+        seen = (
+            f"the machine at the address of {node} shows {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'},"
+            f" and its kubelet told {told.boot}"
+        )
+        why = "It is another machine, or the kubelet has not reported since its boot"
+        return (
+            f"{seen}: nothing is written there. {why}",
+            f"{look}. If it is the node, see why its kubelet does not report",
+        )
+    if twins:
+        return (
+            (
+                f"the kubelets of {', '.join([node, *twins[:3]])} tell one boot ID ({told.boot}), so nothing is written"
+                " on the machine that shows it"
+            ),
+            (
+                f"{look}. Find out which of them tells that of another. Nodes that are containers of one machine can't"
+                " be told apart"
+            ),
+        )
+    if told.machine and shown.machine and shown.machine not in (told.machine, swapped(told.machine)):
+        seen = (
+            f"the machine at the address of {node} shows the UUID {shown.machine}, and its kubelet told {told.machine}"
+            " (status.nodeInfo.systemUUID)"
+        )
+        return (
+            f"{seen}: nothing is written there",
+            f"Run cat /sys/class/dmi/id/product_uuid there, and kubectl get node {node} -o yaml",
+        )
+    return None

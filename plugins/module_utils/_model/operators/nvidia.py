@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of NVIDIA's network operator, and how far they are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..boundary.kubernetes import ObjectName
+from ..boundary.words import Word
+
+
+@dataclasses.dataclass(frozen=True)
+class NicPolicy:
+    """A NicClusterPolicy (mellanox.com/v1alpha1).
+
+    :ivar state: ignore, notReady, ready or error; empty before the first report
+    :ivar ours: the collection made it
+    :ivar configs: texts for the device plugins, by the part of spec that holds them
+    :ivar owners: field manager of each of these parts, where the API server names another one than the collection
+    """
+
+    name: ObjectName
+    state: Word = ""
+    ours: bool = False
+    configs: dict[str, str] = dataclasses.field(default_factory=dict)
+    owners: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+    """An object whose own status says how far it is: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork, HostDeviceNetwork,
+    or a pool of nv-ipam.
+
+    :ivar state: status.state; empty before the first report
+    :ivar reason: status.reason
+    :ivar parts: of status.appliedStates, those that are not ready: name and state, with the message where there is one
+    :ivar nodes: of a pool, those that have a share
+    """
+
+    kind: Word
+    name: str
+    state: Word = ""
+    reason: str = ""
+    parts: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()

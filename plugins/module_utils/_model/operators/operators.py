@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The operators that the collection works with, one row each: what they are needed for, how they are found, how they
+are installed.
+
+The order of the table is the order in which they are installed. Versions are those that the renderers are written for.
+
+[src node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1,
+NVIDIA/gpu-operator v26.3.3, kubeflow/trainer v2.3.0 and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM:
+openshift/kueue-operator and openshift/jobset-operator metadata/annotations.yaml]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..base.operand import operand
+from ..intent.intent import Intent
+from ..intent.profiles import find_traits, needs_nic_policy
+from ..job.job import Job
+from ..job.stack import Controller, PolicyState
+from .drivers import DriverHost, DriverPolicy
+from .sriov_operator import OlmObject
+
+#: with what the labels of node feature discovery begin
+NFD_LABELS = "feature.node.kubernetes.io/"
+#: of nodes with a NIC of NVIDIA's, the only ones on which its network operator has anything
+NIC_LABEL = f"{NFD_LABELS}pci-15b3.present"
+#: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves
+#: it alone
+MADE_FOR = "linerate.rdma/operator"
+SRIOV = "sriov-network-operator"
+NFD, NETWORK, GPU, CERTIFICATES = "node-feature-discovery", "network-operator", "gpu-operator", "cert-manager"
+JOBSET, TRAINER, TRAINING, KUEUE = "jobset", "trainer", "training-operator", "kueue"
+#: who installs: Helm, the cluster's OLM, or nobody
+Way = typing.Literal["helm", "olm", "hand"]
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorChart:
+    """A Helm chart.
+
+    :ivar reference: OCI reference, folder or archive; with ``repository`` its name there
+    :ivar version: empty only for a folder, whose Chart.yaml says it
+    :ivar release: name of the Helm release
+    """
+
+    reference: str
+    version: str
+    namespace: str
+    release: str
+    repository: str = ""
+
+    def __post_init__(self) -> None:
+        """:raises OperandError: Helm would read a part of it as an option"""
+        for name, value in dataclasses.asdict(self).items():
+            operand(value, f"the {name} of a chart")
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorPackage:
+    """A package of OLM, as OpenShift's guides install it. Its channel is left to the catalog.
+
+    :ivar csv: with what the names of its ClusterServiceVersions begin
+    :ivar own_namespace: it watches its own namespace alone, so that its OperatorGroup names it; else it watches all
+    """
+
+    name: str
+    namespace: str
+    csv: str
+    source: str = "redhat-operators"
+    own_namespace: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """One operator.
+
+    :ivar images: names of the image that it runs
+    :ivar deployments: names of its Deployment, where images are mirrored under other names. OpenShift has a Deployment
+        network-operator of its own
+    :ivar lack: what is missing without it
+    :ivar by_hand: how it is installed where neither way is there
+    :ivar configuration: kind without an object of which it does nothing; empty where there is none, or another stage
+        makes it
+    :ivar configured: the object is needed whoever installed it, or only where OLM did: a chart has it
+    """
+
+    name: str
+    images: tuple[str, ...]
+    deployments: tuple[str, ...]
+    lack: str
+    chart: typing.Optional[OperatorChart] = None
+    package: typing.Optional[OperatorPackage] = None
+    by_hand: str = ""
+    configuration: str = ""
+    configured: typing.Literal["always", "olm"] = "olm"
+
+
+_NGC = "https://helm.ngc.nvidia.com/nvidia"
+TABLE: tuple[Operator, ...] = (
+    Operator(
+        NFD,
+        (),
+        ("nfd-master",),
+        "Nobody writes the labels by which nodes are chosen.",
+        OperatorChart("oci://registry.k8s.io/nfd/charts/node-feature-discovery", "0.18.3", NFD, "nfd"),
+        OperatorPackage("nfd", "openshift-nfd", "nfd."),
+        configuration="NodeFeatureDiscovery",
+    ),
+    Operator(
+        SRIOV,
+        (SRIOV,),
+        (SRIOV,),
+        "Nobody makes the virtual functions that the attachments take.",
+        OperatorChart("oci://ghcr.io/k8snetworkplumbingwg/sriov-network-operator-chart", "1.6.0", SRIOV, SRIOV),
+        OperatorPackage(SRIOV, "openshift-sriov-network-operator", f"{SRIOV}."),
+        # the chart makes it, and operators.config looks at it whoever installed the operator
+        configuration="SriovOperatorConfig",
+    ),
+    Operator(
+        NETWORK,
+        (NETWORK,),
+        ("nvidia-network-operator-controller-manager",),
+        "Nobody shares the RDMA devices among the pods.",
+        # its NicClusterPolicy is made by stage network
+        OperatorChart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
+        OperatorPackage(
+            "nvidia-network-operator", "nvidia-network-operator", "nvidia-network-operator.", "certified-operators"
+        ),
+    ),
+    Operator(
+        GPU,
+        (GPU,),
+        (GPU,),
+        "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
+        OperatorChart(GPU, "v26.3.3", GPU, GPU, _NGC),
+        OperatorPackage(
+            "gpu-operator-certified", "nvidia-gpu-operator", "gpu-operator-certified.", "certified-operators"
+        ),
+        configuration="ClusterPolicy",
+        configured="always",
+    ),
+    Operator(
+        CERTIFICATES,
+        ("cert-manager-controller",),
+        (CERTIFICATES,),
+        "OpenShift's operators of Kueue and JobSet wait for its certificates.",
+        package=OperatorPackage("openshift-cert-manager-operator", "cert-manager-operator", "cert-manager-operator."),
+    ),
+    Operator(
+        JOBSET,
+        ("jobset",),
+        ("jobset-controller-manager",),
+        "Nobody makes pods of a JobSet, which a TrainJob becomes.",
+        OperatorChart("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system", JOBSET),
+        OperatorPackage("job-set", "openshift-jobset-operator", "jobset-operator."),
+        configuration="JobSetOperator",
+    ),
+    Operator(
+        TRAINER,
+        ("trainer-controller-manager",),
+        ("kubeflow-trainer-controller-manager",),
+        "Nobody makes a JobSet of a TrainJob.",
+        OperatorChart("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system", "kubeflow-trainer"),
+        by_hand="Set the component trainer of OpenShift AI's DataScienceCluster to Managed, or use a PyTorchJob.",
+    ),
+    Operator(
+        TRAINING,
+        (TRAINING,),
+        (TRAINING, "kubeflow-training-operator"),
+        "Nobody makes pods of a PyTorchJob or MPIJob.",
+        by_hand=(
+            "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4',"
+            " or use a TrainJob."
+        ),
+    ),
+    Operator(
+        KUEUE,
+        (KUEUE,),
+        ("kueue-controller-manager",),
+        "Nobody admits the job: it stays suspended.",
+        OperatorChart("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system", KUEUE),
+        OperatorPackage("kueue-operator", "openshift-kueue-operator", "kueue-operator.", own_namespace=False),
+        configuration="Kueue",
+    ),
+)
+OPERATORS: dict[str, Operator] = {operator.name: operator for operator in TABLE}
+#: operators that jobs of a kind need
+OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TRAINER, JOBSET), "JobSet": (JOBSET,)}
+
+
+@dataclasses.dataclass(frozen=True)
+class JobNeeds:
+    """The parts of a job (``rdma_job``) that decide on operators."""
+
+    kind: str
+    gpus: int = 0
+    queue: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """An operator that this run needs, and by what."""
+
+    operator: Operator
+    why: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class UntrustedNamespace:
+    """A namespace in which a run installs nothing, because a tenant may have made it or has rights in it.
+
+    :ivar why: who has rights in it, or what it holds
+    """
+
+    namespace: str
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorsSeen:
+    """Answer of operators_info.
+
+    :ivar olm: operators are installed by the cluster's OLM, and not by Helm
+    :ivar job: the job that shall run; None where none is asked for
+    :ivar controllers: Deployments that run one of the operators
+    :ivar configurations: objects that configure them, with their state
+    :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
+    :ivar labelled: nodes that carry each label of node feature discovery that is needed
+    :ivar made: operators in whose namespace the collection's own mark is: a run installed them
+    :ivar drivers: policies that bring a driver container, or may
+    :ivar hosts: nodes that take part, by what the image of such a driver is chosen
+    :ivar errors: what could not be read; what is not in the rest is not known then
+    :ivar untrusted: operators that a run neither installs nor upgrades, by their names, because of the namespace
+    """
+
+    olm: bool = False
+    job: typing.Optional[JobNeeds] = None
+    controllers: tuple[Controller, ...] = ()
+    configurations: tuple[PolicyState, ...] = ()
+    packages: dict[str, tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
+    labelled: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    drivers: tuple[DriverPolicy, ...] = ()
+    hosts: tuple[DriverHost, ...] = ()
+    errors: tuple[str, ...] = ()
+    untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
+
+    def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
+        """Return the objects of OLM for an operator. Editors can make a Subscription in their namespace, which installs
+        nothing: there a ClusterServiceVersion alone counts."""
+        usual = operator.package.namespace if operator.package else ""
+        return tuple(
+            item
+            for item in self.packages.get(operator.name, ())
+            if item.kind == "ClusterServiceVersion" or item.namespace == usual
+        )
+
+
+def job_needs(job: Job) -> JobNeeds:
+    return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")
+
+
+def collect_needed_labels(intent: Intent) -> dict[str, str]:
+    """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's
+    operators choose nodes."""
+    labels = {}
+    if any(find_traits(fabric).functions for fabric in intent.fabrics):
+        labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
+    if any(map(needs_nic_policy, intent.fabrics)):
+        labels[NIC_LABEL] = "true"
+    if intent.cluster.host.gpudirect == "peermem":
+        labels[f"{NFD_LABELS}pci-10de.present"] = "true"
+    return labels
+
+
+def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
+    """Return the operators that this intent and this job need, in the order in which they are installed."""
+    why: dict[str, list[str]] = {}
+
+    def need(name: str, reason: str) -> None:
+        why.setdefault(name, []).append(reason)
+
+    for fabric in intent.fabrics:
+        reason = f"fabric {fabric.name} ({fabric.profile})"
+        if find_traits(fabric).functions:
+            need(SRIOV, reason)
+        if needs_nic_policy(fabric):
+            need(NETWORK, reason)
+    if intent.cluster.host.gpudirect == "peermem":
+        need(GPU, "rdma_cluster.host.gpudirect: peermem")
+    if job is not None:
+        for name in OF_JOB.get(job.kind, ()):
+            need(name, f"rdma_job ({job.kind})")
+        if job.gpus:
+            need(GPU, f"rdma_job (gpus_per_node: {job.gpus})")
+        if job.queue:
+            need(KUEUE, f"rdma_job (queue: {job.queue})")
+    for label in collect_needed_labels(intent):
+        need(NFD, f"label {label}")
+    if olm and any(name in why for name in (JOBSET, KUEUE)):
+        need(CERTIFICATES, " and ".join(name for name in (JOBSET, KUEUE) if name in why))
+    return tuple(Needed(operator, tuple(why[operator.name])) for operator in TABLE if operator.name in why)

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The SR-IOV network operator and its objects. Filled by _parse/operators/sriov_operator.py, read by _check and
+_render.
+
+PCI addresses are dddd:bb:dd.f in lower case; times in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..boundary.devices import HardwareAddress, Interface, PciAddress, PciId
+from ..boundary.kubernetes import Label, ObjectName, Subdomain
+from ..boundary.words import Version, Word
+from ..kubernetes.objects import ClusterNode, Workload
+from .feature_discovery import FeatureDiscovery
+from .nvidia import NicPolicy
+
+
+@dataclasses.dataclass(frozen=True)
+class StateVf:
+    """A virtual function as the operator's config daemon reports it.
+
+    :ivar guid: as it is reported: eight bytes in hex, last byte first
+    """
+
+    ONCE = ("address",)
+
+    index: int
+    address: PciAddress
+    driver: typing.Optional[Word] = None
+    name: typing.Optional[Interface] = None
+    guid: typing.Optional[HardwareAddress] = None
+    mtu: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class StateInterface:
+    """A physical function as the operator's config daemon reports it.
+
+    :ivar link_type: IB or ETH
+    :ivar admin_state: up or down; None when an older daemon does not say
+    """
+
+    ONCE = ("address",)
+
+    name: Interface
+    address: PciAddress
+    vendor: PciId = ""
+    device: PciId = ""
+    driver: typing.Optional[Word] = None
+    link_type: typing.Optional[Word] = None
+    mtu: typing.Optional[int] = None
+    total_vfs: int = 0
+    vfs_count: int = 0
+    vfs: tuple[StateVf, ...] = ()
+    eswitch_mode: typing.Optional[Word] = None
+    admin_state: typing.Optional[Word] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VfGroup:
+    """Virtual functions of one policy on one physical function.
+
+    :ivar first: index of the first and, ``last``, of the last of them
+    """
+
+    policy: ObjectName
+    resource: Word = ""
+    device_type: Word = ""
+    mtu: int = 0
+    rdma: bool = False
+    first: int = 0
+    last: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class WantedInterface:
+    """The interface that the operator asks its config daemon to configure on one physical function, with the policies
+    behind it.
+
+    :ivar mtu: 0 leaves it as it is
+    :ivar link_type: IB or ETH; empty leaves it as it is
+    """
+
+    ONCE = ("address",)
+
+    address: PciAddress
+    vfs_count: int
+    name: Interface = ""
+    groups: tuple[VfGroup, ...] = ()
+    mtu: int = 0
+    link_type: Word = ""
+    eswitch_mode: Word = ""
+    external: bool = False
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return tuple(group.policy for group in self.groups)
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeState:
+    """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1).
+
+    :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
+    :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
+    :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
+    :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
+    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does
+        not say
+    """
+
+    ONCE = ("node",)
+
+    node: Subdomain
+    wanted: tuple[WantedInterface, ...] = ()
+    interfaces: tuple[StateInterface, ...] = ()
+    sync_status: Word = ""
+    last_sync_error: str = ""
+    current_state: Word = ""
+    desired_state: Word = ""
+    generation: int = 0
+    wanted_rdma_mode: Word = ""
+    rdma_mode: Word = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): which physical functions get how many virtual ones.
+
+    An empty selector field selects everything, as the operator reads it.
+
+    :ivar pf_names: with the range of virtual functions, if one is given: ens1f0#0-3
+    :ivar priority: 0 to 99; the lower one wins
+    :ivar mtu: 0 leaves it as it is
+    """
+
+    name: ObjectName
+    resource_name: str
+    vfs_count: int
+    node_selector: dict[str, str] = dataclasses.field(default_factory=dict)
+    vendor: str = ""
+    device: str = ""
+    root_devices: tuple[str, ...] = ()
+    pf_names: tuple[str, ...] = ()
+    priority: int = 99
+    device_type: str = ""
+    mtu: int = 0
+    rdma: bool = False
+    link_type: str = ""
+    eswitch_mode: str = ""
+    external: bool = False
+    net_filter: str = ""
+    vdpa_type: str = ""
+    exclude_topology: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SupportedNic:
+    """A line of the operator's ConfigMap supported-nic-ids; PCI ids of the physical and of the virtual function."""
+
+    vendor: PciId
+    device: PciId
+    virtual_device: PciId
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorInstallation:
+    """One SR-IOV network operator in the cluster.
+
+    :ivar version: as the installation says: label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
+    :ivar origin: helm, olm, nvidia-network-operator or unknown
+    :ivar resource_prefix: RESOURCE_PREFIX of its container
+    """
+
+    deployment: Workload
+    version: Version = ""
+    origin: Word = "unknown"
+    resource_prefix: Subdomain = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OlmObject:
+    """A ClusterServiceVersion or Subscription of OLM that is about the operator.
+
+    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
+        AtLatestKnown, UpgradePending...
+    :ivar message: why it is not further: its own, or that of its conditions
+    """
+
+    kind: Word
+    name: ObjectName
+    namespace: Label
+    phase: Word = ""
+    message: str = ""
+    version: Version = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorFacts:
+    """Answer of sriov_operator_info.
+
+    :ivar crds: names of the custom resource definitions that are established
+    :ivar configs: namespaces that hold a SriovOperatorConfig called default
+    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
+    :ivar states: what the operator wants of each node, and what its config daemon reports
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it obeys no others
+    :ivar supported_nics: what the operator's ConfigMap supported-nic-ids lists; None when there is none
+    :ivar discovery: workers of node feature discovery; None where nobody asked, since no label is absent
+    :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
+    :ivar multus: DaemonSets that look like multus
+    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however
+        it was installed
+    :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
+    :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
+    :ivar says: the error of its last sync that failed, by its log; read where it runs and has made no config daemon
+    :ivar errors: what could not be read, and why
+    :ivar namespace: of the operator, or where one belongs that is not there yet
+    """
+
+    crds: tuple[str, ...]
+    installations: tuple[OperatorInstallation, ...]
+    configs: tuple[str, ...]
+    nodes: tuple[ClusterNode, ...]
+    states: tuple[NodeState, ...] = ()
+    daemon: typing.Optional[Workload] = None
+    policies: tuple[Policy, ...] = ()
+    supported_nics: typing.Optional[tuple[SupportedNic, ...]] = None
+    discovery: typing.Optional[tuple[FeatureDiscovery, ...]] = None
+    olm: tuple[OlmObject, ...] = ()
+    multus: tuple[Workload, ...] = ()
+    multus_pods: int = 0
+    attachments: typing.Optional[int] = None
+    nic_policies: tuple[NicPolicy, ...] = ()
+    troubles: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    namespace: str = ""
+    says: str = ""

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Facts: what an observer saw, in an envelope that says of whom, when, and in which run. They live in files; see
+_store/facts.py.
+
+What a run began with is kept beside them, so that a folder can be judged without the inventory, the cluster, or this
+machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import typing
+
+#: goes up when a field of Fact or RunStart changes its meaning, or a kind changes its form
+FACT_SCHEMA = 1
+#: stands for the node in a fact about the whole cluster; each kind is either of nodes or of the cluster
+CLUSTER = "cluster"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """One observation of one kind of one node, or why there is none.
+
+    :ivar run: identity of the run; a fact of another run is never counted
+    :ivar time: when it was written, UTC, ISO 8601
+    :ivar node: name in the inventory, or CLUSTER
+    :ivar value: what was seen, as plain data; None with an error
+    :ivar error: why nothing was seen; None with a value
+    :ivar schema: see FACT_SCHEMA
+    """
+
+    run: str
+    time: str
+    node: str
+    kind: str
+    value: typing.Any = None
+    error: typing.Optional[str] = None
+    schema: int = FACT_SCHEMA
+
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """A resumption of a run.
+
+    :ivar stage: the first one that was run again; those before it were kept
+    :ivar time: UTC, ISO 8601
+    """
+
+    stage: str
+    time: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RunStart:
+    """The start of a run.
+
+    :ivar run: identity of the run
+    :ivar started: UTC, ISO 8601
+    :ivar check_mode: whether ansible-playbook ran with --check
+    :ivar nodes: names of the inventory's group ``rdma_nodes``
+    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
+        role
+    :ivar fabrics: the variable rdma_fabrics as the user wrote it
+    :ivar waivers: the variable rdma_waivers, likewise
+    :ivar cluster: the variable rdma_cluster, likewise
+    :ivar versions: of what made the run, by name
+    :ivar resumes: when it was gone on with, and where; in their order
+    :ivar by_pods: names of the nodes that are reached by observers, which are pods
+    :ivar images: that variables name beside those of the intent, by variable
+    :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
+    :ivar mistyped: values of public variables that these can't have, by variable
+    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of
+        them
+    :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
+    :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
+    :ivar access: what leads to the cluster: source of the credentials, context and API server, without secrets; empty
+        where nothing is named
+    """
+
+    run: str
+    started: str
+    check_mode: bool = False
+    nodes: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    fabrics: typing.Any = None
+    waivers: typing.Any = None
+    cluster: typing.Any = None
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    resumes: tuple[Resume, ...] = ()
+    by_pods: tuple[str, ...] = ()
+    images: dict[str, str] = dataclasses.field(default_factory=dict)
+    strict_images: bool = False
+    mistyped: dict[str, str] = dataclasses.field(default_factory=dict)
+    origins: dict[str, str] = dataclasses.field(default_factory=dict)
+    inventory_error: str = ""
+    by: str = ""
+    access: str = ""
+    schema: int = FACT_SCHEMA
+
+
+@dataclasses.dataclass(frozen=True)
+class FactCount:
+    """The number of facts of a kind by which a stage was judged.
+
+    :ivar seen: nodes with a value; 1 or 0 of a kind of the cluster
+    :ivar missing: nodes with an error in its place
+    """
+
+    kind: str
+    seen: int
+    missing: int
+
+
+def intent_checksum(start: RunStart) -> str:
+    """SHA-256 of what was asked for, as 64 hexadecimal digits: the variables rdma_fabrics, rdma_cluster and
+    rdma_waivers as JSON with sorted keys."""
+    asked = {"fabrics": start.fabrics, "cluster": start.cluster, "waivers": start.waivers}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()
+
+
+def contradiction(fact: Fact) -> str:
+    """Return a contradiction in a fact, in one sentence; empty when it holds together. Files get edited, and put
+    together by hand."""
+    if fact.value is not None and fact.error is not None:
+        return "it has a value and an error"
+    return "it has neither a value nor an error" if fact.value is None and not fact.error else ""

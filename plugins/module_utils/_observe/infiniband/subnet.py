@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the ports of a node say of their subnets, by the tools of the package infiniband-diags (root, or access to
+/dev/infiniband/umad*)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+import time
+import typing
+
+from ..._model.base.errors import ParseError, RdmaError
+from ..._model.base.operand import operand
+from ..._model.infiniband.fabric import (
+    ErrorReport,
+    LostManager,
+    ManagerPort,
+    SeenCapabilities,
+    SeenErrors,
+    SeenManagers,
+    SeenSubnet,
+    SeenTopology,
+    SubnetManager,
+)
+from ..._model.infiniband.forwarding import SeenForwarding
+from ..._model.measurement.reachability import PortName
+from ..._model.node.hca import NodeHcas
+from ..._parse.infiniband import dump_fts, iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
+from ..._parse.limits import MIB
+from ..process import command
+from . import umad
+
+PACKAGE = "infiniband-diags"
+#: the tools retry by themselves: a query that nobody answers takes some seconds
+_QUERY_SECONDS = 30.0
+#: bytes that a tool prints of a whole fabric. dump_fts has 12 of them for each LID on each switch: 90 MB for 600
+#: switches and 12,000 LIDs
+_MOST_OUTPUT = 512 * MIB
+#: what sminfo says, on its standard output, when its question stayed without an answer
+_SILENT = "iberror: failed: query"
+#: tools at once: they share the node's one management queue pair a port, and a fabric simulator has few places
+_PARALLEL = 3
+#: between two looks at the activity count
+_LOOK_SECONDS = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PortQuery:
+    """A port to be asked for its manager.
+
+    :ivar why_not: why it can't be asked; empty when it can
+    :ivar sm_lid: LID that the port has for its manager, where one gave it
+    """
+
+    name: PortName
+    why_not: str = ""
+    sm_lid: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SubnetLimits:
+    """Seconds of :func:`read_fabric`.
+
+    :ivar discovery: that one walk of the whole fabric may take
+    :ivar activity: that the activity count of the manager may take to rise; a sweep of opensm comes every 10 s
+    :ivar errors: at least between two readings of the error counters
+    """
+
+    discovery: float
+    activity: float
+    errors: float
+
+
+def arguments(name: PortName) -> tuple[str, ...]:
+    """Options of infiniband-diags that choose a port.
+
+    :raises OperandError: the device has a name that is an option
+    """
+    return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
+
+
+def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
+    """Return the InfiniBand ports of the physical functions.
+
+    A port without a link has no way to a subnet manager: asking it only costs the tool's time.
+    """
+    result = []
+    for hca in node.hcas:
+        for port in hca.ports:
+            if hca.rdma_device and not hca.is_virtual and port.link_layer == "InfiniBand":
+                why = (
+                    ""
+                    if port.linked
+                    else (
+                        f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked"
+                        " through it"
+                    )
+                )
+                result.append(PortQuery(PortName(hca.rdma_device, port.number), why, port.sm_lid))
+    return tuple(result)
+
+
+def read_subnets(
+    questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
+) -> tuple[SeenSubnet, ...]:
+    """Ask through every port for its subnet manager.
+
+    :param sysfs: roots, where to look for what stands in the way of a port that can't be asked
+    :raises ToolMissing: no sminfo or no smpquery
+    """
+    asked = [question for question in questions if not question.why_not]
+    if asked:
+        command.require("sminfo", PACKAGE)
+        command.require("smpquery", PACKAGE)
+    answers = {
+        question: (
+            dataclasses.replace(seen, barrier=umad.find_barrier(question.name, sysfs))
+            if seen.error and not seen.silent
+            else seen
+        )
+        for question, seen in zip(asked, command.each(_ask, asked, _PARALLEL))
+    }
+    return tuple(
+        answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False)
+        for item in questions
+    )
+
+
+def _ask(question: PortQuery) -> SeenSubnet:
+    seen = _ask_once(question.name)
+    if seen.silent:
+        # datagrams get lost, and a manager that is busy answers late: silence counts when it lasts
+        seen = _ask_once(question.name)
+    if seen.silent and question.sm_lid:
+        return dataclasses.replace(seen, lost=_read_lost_manager(question.name, question.sm_lid))
+    return seen
+
+
+def _ask_once(name: PortName) -> SeenSubnet:
+    finished = command.run((command.require("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
+    try:
+        # the output counts only with exit code 0
+        manager = sminfo.parse(finished.stdout) if not finished.failure else None
+    except ParseError as error:
+        return SeenSubnet(name.device, name.port, error=str(error))
+    return SeenSubnet(
+        name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout
+    )
+
+
+def _read_lost_manager(name: PortName, lid: int) -> LostManager:
+    """Return the port where the manager was, asked itself: its switches still route to it."""
+    try:
+        is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
+        description = smpquery.parse_description(_query("smpquery", name, "nodedesc", str(lid)))
+    except RdmaError:
+        # that it does not answer is the answer
+        return LostManager(lid)
+    return LostManager(lid, description, is_manager)
+
+
+def _query(tool: str, name: PortName, *more: str) -> str:
+    """Output of a tool that asks through a port.
+
+    :raises RdmaError: it failed, or did not end in time
+    :raises ToolMissing: it is not installed
+    """
+    finished = command.run((command.require(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return finished.stdout
+
+
+def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
+    """Read the fabric of each of the ports.
+
+    :raises ToolMissing: a tool is not installed
+    """
+    return command.each(lambda name: read_fabric(name, limits), names, _PARALLEL)
+
+
+def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
+    """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked
+    once, the other tools load what was seen; but for dump_fts, which can't.
+
+    Of a part that no manager reaches only the topology is read.
+
+    :raises ToolMissing: a tool is not installed
+    """
+    for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "dump_fts"):
+        command.require(tool, PACKAGE)
+    with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+        # the tool refuses to write to a file that exists
+        walked = os.path.join(folder, "fabric")
+        seen = _read_topology(name, walked, limits.discovery)
+        if seen.topology is None or _ask(PortQuery(name)).silent:
+            # without a manager there is no administration to ask, and no way by LID to the counters
+            return seen
+        started = time.monotonic()
+        first = _read_errors(name, walked, limits.discovery)
+        capabilities = _read_capabilities(name, walked, limits.discovery)
+        forwarding = _read_forwarding(name, limits.discovery)
+        managers = _read_managers(name, limits.activity)
+        time.sleep(max(0.0, limits.errors - (time.monotonic() - started)))
+        seconds = round(time.monotonic() - started, 1)
+        later = _read_errors(name, walked, limits.discovery)
+    error = next((report for report in (first, later) if isinstance(report, str)), None)
+    errors = SeenErrors(
+        first if isinstance(first, ErrorReport) else None,
+        later if isinstance(later, ErrorReport) else None,
+        seconds,
+        error,
+    )
+    return dataclasses.replace(seen, managers=managers, capabilities=capabilities, errors=errors, forwarding=forwarding)
+
+
+def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
+    finished = command.run(
+        (command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
+    )
+    if finished.failure:
+        return SeenTopology(name.device, name.port, error=finished.failure)
+    try:
+        return SeenTopology(name.device, name.port, topology=ibnetdiscover.parse(finished.stdout))
+    except ParseError as error:
+        return SeenTopology(name.device, name.port, error=str(error))
+
+
+def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
+    finished = command.run(
+        (command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
+    )
+    if finished.failure:
+        return SeenCapabilities(error=finished.failure)
+    try:
+        return iblinkinfo.parse(finished.stdout)
+    except ParseError as error:
+        return SeenCapabilities(error=str(error))
+
+
+def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
+    """Without the names of nodes: of a large fabric they are most of the text."""
+    finished = command.run(
+        (command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
+    )
+    if finished.failure:
+        return SeenForwarding(error=finished.failure)
+    try:
+        return SeenForwarding(dump_fts.parse(finished.stdout, finished.stderr))
+    except ParseError as error:
+        return SeenForwarding(error=str(error))
+
+
+def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
+    """Read the counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
+    waiting to send is no error."""
+    options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
+    finished = command.run(
+        (command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT
+    )
+    # 1: errors were found
+    if finished.rc not in (0, 1):
+        return finished.failure
+    try:
+        return ibqueryerrors.parse(finished.stdout, finished.stderr)
+    except ParseError as error:
+        words = finished.stderr.strip()
+        return f"{error}; {words[:300]}" if words else str(error)
+
+
+def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
+    """Every manager that the subnet administration knows, asked itself; then its records, until the count of this
+    port's manager has risen."""
+    managers = SeenManagers()
+    try:
+        lids = saquery.parse_manager_ports(_query("saquery", name, "-s"))
+        managers = dataclasses.replace(
+            managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL)
+        )
+        master = sminfo.parse(_query("sminfo", name)).guid
+        return dataclasses.replace(managers, master=master, **_watch_activity(master, name, interval_seconds))
+    except RdmaError as error:
+        return dataclasses.replace(managers, error=str(error))
+
+
+def _ask_manager(name: PortName, lid: int) -> ManagerPort:
+    try:
+        return ManagerPort(lid, sminfo.parse(_query("sminfo", name, str(lid))))
+    except RdmaError as error:
+        return ManagerPort(lid, error=str(error))
+
+
+def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
+    """Return the fields of SeenManagers that come from SMInfo records.
+
+    :raises RdmaError: there are no records
+    """
+    started = time.monotonic()
+    managers = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+    first = _read_activity(managers, master)
+    known = {manager.guid: manager.activity for manager in managers if manager.guid != master}
+    later: typing.Optional[int] = None
+    refreshed = False if known else None
+    while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
+        time.sleep(min(_LOOK_SECONDS, interval_seconds))
+        again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+        later = _read_activity(again, master)
+        if any(
+            known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master
+        ):
+            refreshed = True
+    return {
+        "activity_first": first,
+        "activity_later": later,
+        "activity_seconds": round(time.monotonic() - started, 1),
+        "others_refreshed": refreshed,
+    }
+
+
+def _read_activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
+    for manager in managers:
+        if manager.guid == guid:
+            return manager.activity
+    raise RdmaError(f"the subnet administration has no SMInfo record of the manager {guid} that sminfo shows")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What stands between a tool and a port: sysfs and device nodes of ib_umad (linux/drivers/infiniband/core/user_mad.c,
+Documentation/infiniband/user_mad)."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ..._model.infiniband.fabric import Barrier
+from ..._model.measurement.reachability import PortName
+
+
+def find_barrier(
+    name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband"
+) -> typing.Optional[Barrier]:
+    """Return why no management datagram can be sent through a port; None when nothing here stands in the way. For after
+    a tool failed: it opens nothing.
+
+    :param sysfs: roots, usually just /sys
+    :param devices: folder of the device nodes
+    """
+    folders = [
+        folder for folder in (os.path.join(root, "class", "infiniband_mad") for root in sysfs) if os.path.isdir(folder)
+    ]
+    if not folders:
+        return "module"
+    umad = next(
+        (entry for folder in folders for entry in _entries(folder) if _is_of(os.path.join(folder, entry), name)), None
+    )
+    if umad is None:
+        return "port"
+    device = os.path.join(devices, umad)
+    if not os.path.exists(device):
+        return "device"
+    return None if os.access(device, os.R_OK | os.W_OK) else "right"
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(entry for entry in os.listdir(folder) if entry.startswith("umad"))
+    except OSError:
+        return []
+
+
+def _is_of(folder: str, name: PortName) -> bool:
+    return _read(os.path.join(folder, "ibdev")) == name.device and _read(os.path.join(folder, "port")) == str(name.port)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(64).strip()
+    except OSError:
+        return ""

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Interfaces that lead a node to the rest of the world: those of its default routes, and those that they are made
+of."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._parse.node.neighbours import parse_default_routes, parse_default_routes_6
+from ..node.sysfs import SysfsReader
+
+_TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
+    ("route", parse_default_routes),
+    ("ipv6_route", parse_default_routes_6),
+)
+_OPEN_VSWITCH = "ovs-system"
+
+
+def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> typing.Optional[tuple[str, ...]]:
+    """Interfaces of the default routes, and of what a bond, a bridge or a VLAN among them is made; None where the
+    routes could not be read.
+
+    :param tables: of the folder with the kernel's tables of routes, ``/proc/net``. A kernel without IPv6 has one of
+        them
+    :param readers: of sysfs
+    """
+    found_in = [tables.value(name, parser) for name, parser in _TABLES]
+    if found_in[0] is None or any(name in tables.unread for name, _parser in _TABLES):
+        return None
+    waiting = [name for names in found_in for name in names or ()]
+    found: dict[str, None] = {}
+    while waiting:
+        name = waiting.pop()
+        entries = [entry for one in readers for entry in one.names(f"class/net/{name}")]
+        if name in found or not entries:
+            continue
+        found[name] = None
+        below = [entry[len("lower_") :] for entry in entries if entry.startswith("lower_")]
+        # a bridge of Open vSwitch shows no ports of its own: all ports of all bridges are below this one
+        waiting += below or ([] if "device" in entries else [_OPEN_VSWITCH])
+    return tuple(sorted(found))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which addresses a cluster uses already."""
+
+from __future__ import annotations
+
+import collections
+import ipaddress
+import typing
+
+from ..._model.kubernetes.addresses import AddressFacts, AddressLease, SharedPool, UnreadNode, UsedNetwork
+from ..._parse.kubernetes import ipam as parse
+from ..._parse.kubernetes.addresses import Network
+from ..._parse.kubernetes.resource import ResourceError, full_name_of
+from .client import ApiError, Cluster, Resource
+
+#: pods that are named as evidence that a range is in use; more say nothing new
+_SHOWN = 20
+#: attachments of a namespace, and networks of these, together
+_MOST_ATTACHED = 512
+
+
+class _Reader:
+    """Reads kinds of objects page by page. What can't be read of the cluster is in ``errors``, of a node in ``unread``.
+
+    A kind that the server does not know has no objects.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.errors: list[str] = []
+        self.unread: list[UnreadNode] = []
+
+    def objects(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
+        """:raises ApiError: the server cannot be reached"""
+        try:
+            yield from self._cluster.pages(kind, namespace)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                self.errors.append(error.seen)
+
+    def parsed(
+        self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = ""
+    ) -> typing.Iterator[typing.Any]:
+        for item in self.objects(kind, namespace):
+            try:
+                yield parser(item)
+            except ResourceError as error:
+                self.errors.append(error.seen)
+
+    def leases(self) -> set[AddressLease]:
+        return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
+
+    def pods(self) -> typing.Iterator[tuple[str, tuple[str, ...]]]:
+        """Name and addresses of each pod. What the kubelet of a pod's node wrote wrong of it is told of that node."""
+        for item in self.objects("Pod"):
+            try:
+                yield parse.pod_networks(item)
+            except ResourceError as error:
+                found = parse.unread_pod(item, error.seen)
+                if found is None:
+                    self.errors.append(error.seen)
+                    continue
+                self.unread.append(found)
+                yield full_name_of(item), ()
+
+
+def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
+    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+
+    :param networks: pods with an address inside are returned
+    :raises ApiError: the server cannot be reached
+    """
+    reader = _Reader(cluster)
+    pools = tuple(reader.parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
+        reader.parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool)
+    )
+    taken, unclear = _read_used_networks(reader, pools)
+    # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
+    before = reader.leases()
+    pods, names, inside = 0, set(), []
+    for name, addresses in reader.pods():
+        names.add(name)
+        pods += len(addresses)
+        inside += [
+            UsedNetwork("pods", text, f"pod {name}")
+            for text in addresses
+            if any(_within(text, network) for network in networks)
+        ]
+    orphans = (lease for lease in before & reader.leases() if lease.pod not in names)
+    errors = tuple(reader.errors)
+    # where something could not be read, a pod that is not known is not a pod that is not there
+    leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
+    return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), errors, tuple(reader.unread))
+
+
+def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
+    """Return the networks of nodes, services and attachments, and the attachments that can't be read."""
+    taken: list[UsedNetwork] = []
+    for networks_of_node, unread_node in reader.parsed(
+        "Node", lambda node: (parse.node_networks(node), parse.unread_node(node))
+    ):
+        taken += networks_of_node
+        reader.unread += [unread_node] if unread_node is not None else []
+    for kind, parser, namespace in (
+        ("ServiceCIDR", parse.service_networks, ""),
+        ("Network.config.openshift.io", parse.openshift_networks, ""),
+        # that of the API server shows in which network services are, where the server knows no ServiceCIDR
+        ("Service", parse.service_addresses, "default"),
+    ):
+        for found in reader.parsed(kind, parser, namespace):
+            taken += found
+    attached, unclear = _read_attachments(reader.objects("NetworkAttachmentDefinition"), pools)
+    return taken + attached, unclear
+
+
+def _read_attachments(
+    items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]
+) -> tuple[list[UsedNetwork], list[str]]:
+    """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant
+    may make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
+    """
+    taken: list[UsedNetwork] = []
+    unclear: dict[str, None] = {}
+    counts: typing.Counter[str] = collections.Counter()
+    for item in items:
+        namespace = full_name_of(item).partition("/")[0]
+        if counts[namespace] >= _MOST_ATTACHED:
+            unclear[
+                f"namespace {namespace}: it has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"
+            ] = None
+            continue
+        counts[namespace] += 1
+        try:
+            found = parse.attachment_networks(item, pools)
+        except ResourceError as error:
+            unclear[str(error)] = None
+            continue
+        taken += found
+        counts[namespace] += len(found)
+    return taken, list(unclear)
+
+
+def _within(text: str, network: Network) -> bool:
+    return ipaddress.ip_network(text)[0] in network

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Node feature discovery's workers: where they run, and what they are told. Asked only when a label is absent."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.operators.feature_discovery import FeatureDiscovery, WorkerConfig
+from ..._model.operators.sriov_operator import OperatorFacts
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.operators.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
+from .client import ApiError, Cluster, Resource
+from .yaml_documents import read_yaml
+
+#: a cluster has one, and a worker mounts one
+_MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
+
+
+def add_discovery(
+    cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]
+) -> OperatorFacts:
+    """Return the facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
+
+    :raises ApiError: the server cannot be reached
+    """
+    lacking = [
+        node
+        for node in facts.nodes
+        if node.name in set(nodes) and any(node.labels.get(key) != value for key, value in selector.items())
+    ]
+    if not lacking:
+        return facts
+    try:
+        return dataclasses.replace(facts, discovery=observe(cluster))
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return dataclasses.replace(facts, errors=(*facts.errors, error.seen))
+
+
+def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
+    """Return the DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name
+    any number so.
+
+    What could not be read of one is said in ``unread``.
+
+    :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
+    """
+    workers = heapq.nlargest(
+        _MOST_WORKERS,
+        filter(is_worker, cluster.pages("DaemonSet")),
+        key=lambda daemon: kubernetes.workload(daemon).ready,
+    )
+    return tuple(_observe(cluster, daemon) for daemon in workers)
+
+
+def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
+    metadata = daemon["metadata"]
+
+    def is_owned(pod: Resource) -> bool:
+        return any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
+
+    owned = cluster.pages("Pod", metadata["namespace"], only=is_owned)
+    stands = {str(pod.get("spec", {}).get("nodeName", "")): state_of_pod(pod) for pod in owned}
+    ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
+    config, unread = _config(cluster, daemon)
+    return FeatureDiscovery(
+        worker=dataclasses.replace(kubernetes.workload(daemon), nodes=ready),
+        pods={node: stand.detail for node, stand in sorted(stands.items()) if stand.phase != "ready"},
+        config=config,
+        unread=unread,
+    )
+
+
+def _config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
+    """Return the configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
+    for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
+        try:
+            text = worker_text(cluster.get("ConfigMap", daemon["metadata"]["namespace"], name))
+            if text:
+                return worker_config(read_yaml(text)), ""
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                return None, error.seen
+        except RdmaError as error:
+            return None, error.seen
+    return WorkerConfig(), ""

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is
+installed. No part of a Chart is an option."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.operand import operand
+from ..._model.base.redact import redact_text
+from ..._model.base.text import plain
+from ..._model.kubernetes.pulls import ChartSeen
+from ..._model.operators.operators import OperatorChart
+from ..._parse.kubernetes.pulled_images import pulled_images
+from ..._parse.kubernetes.resource import mapping_at
+from ..._parse.operators.charts import definitions_text
+from ..._store.files import read_bytes
+from ..process.command import Finished, each, run, search_path
+from .client import Resource
+from .yaml_documents import MOST_CHART, MOST_FILE, read_documents
+
+#: seconds for one chart; a registry that is far away may take its time
+LIMIT = 120.0
+#: charts that are asked for at the same time
+_AT_ONCE = 4
+#: reading takes memory: one of them does so at a time
+_READING = threading.Lock()
+#: what to do about a Chart.yaml
+_CORRECT = "Correct it, or give the version in operators_charts"
+#: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names
+#: take the credentials of a cloud
+#: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
+_KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
+#: end of the names of definitions that multus brings, which is no operator of ours
+_OF_MULTUS = ".k8s.cni.cncf.io"
+#: version of a chart: SemVer 2, as Helm asks for it [helm.sh/docs/topics/charts, The Chart.yaml File]
+_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]{1,100})?")
+
+
+class HelmError(RdmaError):
+    """Helm, or a chart, that gives no answer."""
+
+
+def template(
+    binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+) -> tuple[Resource, ...]:
+    """Return the objects of a chart, its hooks among them, its folder ``crds`` left out.
+
+    :param binary: name or path of Helm
+    :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
+    :raises HelmError: there is none, it refuses, runs into its limit, prints more than a chart has, or what is no YAML
+    """
+    return tuple(_templated(binary, chart, values, kubernetes))
+
+
+def read_definitions(
+    binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+) -> tuple[Resource, ...]:
+    """Return the custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those
+    that multus brings.
+
+    Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
+
+    :raises HelmError: as ``template``
+    :raises ResourceError: a definition has metadata of another form
+    """
+    found = _templated(binary, chart, values, kubernetes, True, definitions_text)
+    defined = (item for item in found if item.get("kind") == "CustomResourceDefinition")
+    return tuple(item for item in defined if not str(mapping_at(item, "metadata").get("name", "")).endswith(_OF_MULTUS))
+
+
+def _templated(
+    binary: str,
+    chart: OperatorChart,
+    values: typing.Mapping[str, typing.Any],
+    kubernetes: str,
+    with_definitions: bool = False,
+    part: typing.Callable[[str], str] = str,
+) -> list[Resource]:
+    """:param with_definitions: Helm prints the folders ``crds`` as well
+    :param part: of the output, which is read
+    """
+    with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+        # for whoever owns the folder alone: values may have secrets, which no argument has
+        file = os.path.join(folder, "values.json")
+        with open(file, "w", encoding="utf-8") as stream:
+            json.dump(dict(values), stream)
+        argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
+        argv += ["--include-crds"] if with_definitions else []
+        argv += ["--kube-version", operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
+        return _documents(binary, argv, chart, part)
+
+
+def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
+    """Values that the chart has by itself.
+
+    :raises HelmError: as ``template``
+    """
+    found = _documents(binary, ["show", "values", chart.reference], chart)
+    return dict(found[0]) if found else {}
+
+
+def version_in(path: str) -> str:
+    """Return the version that a Chart.yaml names.
+
+    :raises RdmaError: it can't be read, is larger than MOST_FILE, is no YAML, or has no version
+    """
+    text = read_bytes(path, most=MOST_FILE).decode("utf-8", "replace")
+    try:
+        found = read_documents(text, MOST_FILE)
+    except RdmaError as error:
+        raise HelmError(_said(f"{path}: {error.seen}"), _CORRECT) from None
+    version = found[0].get("version") if len(found) == 1 else None
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        seen = "no text" if not isinstance(version, str) else f"{version[:100]!r}"
+        raise HelmError(_said(f"{path}: version is {seen}, expected one such as '26.4.1'"), _CORRECT)
+    return version
+
+
+def _documents(
+    binary: str, argv: typing.Sequence[str], chart: OperatorChart, part: typing.Callable[[str], str] = str
+) -> list[Resource]:
+    path = binary if os.sep in binary else shutil.which(binary, path=search_path())
+    if path is None:
+        raise HelmError(
+            f"there is no program {binary} in the PATH",
+            "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary",
+        )
+    of_chart = [
+        *(["--version", chart.version] if chart.version else []),
+        *(["--repo", chart.repository] if chart.repository else []),
+    ]
+    done = _run([path, *argv, *of_chart])
+    if done.overflowed:
+        raise HelmError(
+            _said(done.failure),
+            _said(
+                f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"
+            ),
+        )
+    if done.failure:
+        raise HelmError(_said(done.failure), _said(_remedy(done.failure, chart)))
+    try:
+        with _READING:
+            return read_documents(part(done.stdout))
+    except RdmaError as error:
+        raise HelmError(
+            _said(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"),
+            "Give the same command by hand",
+        ) from error
+
+
+def _said(words: str) -> str:
+    """For a reader: without what does not print, and without the password in the address of a repository."""
+    return plain(redact_text(words))
+
+
+def look_at_charts(
+    binary: str,
+    charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
+    kubernetes: str = "",
+) -> dict[str, ChartSeen]:
+    """Read the images of several charts, by operator, at the same time. An error of one chart does not affect the
+    others."""
+
+    def look(name: str) -> ChartSeen:
+        chart, values = charts[name]
+        try:
+            objects = template(binary, chart, values, kubernetes)
+        except RdmaError as error:
+            return ChartSeen(error=str(error))
+        return ChartSeen(tuple(dict.fromkeys(image for item in objects for image in pulled_images(item))))
+
+    return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
+
+
+def _remedy(words: str, chart: OperatorChart) -> str:
+    if "kubeVersion" in words:
+        return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
+    if chart.repository or "://" in chart.reference:
+        return (
+            f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in"
+            " operators_charts"
+        )
+    return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
+
+
+def _run(argv: typing.Sequence[str]) -> Finished:
+    try:
+        return run(argv, LIMIT, _KEPT, MOST_CHART)
+    except OSError as error:
+        raise HelmError(
+            f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary"
+        ) from error

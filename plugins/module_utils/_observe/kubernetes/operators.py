@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All operators of the table in one look: who is there, whose it is, and what configures it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes.admission import OPENSHIFT_GROUP
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.drivers import OF_GPUS, OF_NICS, DriverPolicy
+from ..._model.operators.olm import GROUP, ORIGINALS
+from ..._model.operators.operators import (
+    MADE_FOR,
+    OPERATORS,
+    TABLE,
+    JobNeeds,
+    Operator,
+    OperatorsSeen,
+    collect_needed_labels,
+)
+from ..._model.operators.sriov_operator import OlmObject
+from ..._parse.job.stack import parse_policy_state
+from ..._parse.kubernetes.core import node as parse_node
+from ..._parse.kubernetes.resource import labels_of
+from ..._parse.operators.charts import olm_examples
+from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector
+from ..._parse.operators.nfd_and_olm import olm_object
+from .client import Cluster, Resource
+from .jobs import JobReader
+
+
+def by_olm(cluster: Cluster) -> bool:
+    """Return whether operators are installed by OLM here: on OpenShift, as its guides do. Elsewhere OLM may serve
+    others.
+
+    :raises ApiError: no answer
+    """
+    return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(GROUP)
+
+
+def observe(
+    cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool
+) -> OperatorsSeen:
+    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+
+    :param nodes: that take part
+    :param olm: operators are installed by OLM
+    :raises ApiError: the server cannot be reached
+    """
+    reader = JobReader(cluster)
+    labels = collect_needed_labels(intent)
+    configurations = [
+        reader.all(operator.configuration, parse_policy_state) for operator in TABLE if operator.configuration
+    ]
+    found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
+    packages: dict[str, list[OlmObject]] = {}
+    for name, seen in (item for items in found for item in items if item is not None):
+        packages.setdefault(name, []).append(seen)
+    drivers = [
+        item
+        for kind in (*OF_NICS, *OF_GPUS)
+        for item in reader.all(kind, lambda found: (driver_policy(found), driver_selector(found)))
+    ]
+    seen_nodes = (
+        list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
+    )
+    return OperatorsSeen(
+        olm=olm,
+        job=job,
+        controllers=reader.controllers(),
+        configurations=tuple(item for items in configurations for item in items),
+        packages={name: tuple(items) for name, items in sorted(packages.items())},
+        labelled=tuple(
+            node.name
+            for node, _host in seen_nodes
+            if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())
+        ),
+        made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
+        drivers=tuple(
+            _selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers
+        ),
+        hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
+        errors=reader.errors,
+    )
+
+
+def _selecting(
+    policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
+) -> DriverPolicy:
+    """Return a policy with the nodes that its selector takes."""
+    if not selector:
+        return policy
+    return dataclasses.replace(
+        policy,
+        nodes=tuple(
+            node.name for node in nodes if all(node.labels.get(key) == value for key, value in selector.items())
+        ),
+    )
+
+
+def _of_package(resource: Resource) -> typing.Optional[tuple[str, OlmObject]]:
+    for operator in TABLE:
+        if operator.package is not None:
+            seen = olm_object(resource, operator.package.name, operator.package.csv)
+            if seen is not None:
+                return operator.name, seen
+    return None
+
+
+def _made_for(namespace: Resource) -> str:
+    name = labels_of(namespace).get(MADE_FOR, "")
+    return name if name in OPERATORS else ""
+
+
+def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
+    """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers
+    to create.
+
+    :raises ApiError: the server refuses
+    :raises RdmaError: the annotation is no list of objects
+    """
+    return tuple(
+        example
+        for item in packages
+        if item.kind == "ClusterServiceVersion"
+        for example in olm_examples(cluster.get(item.kind, item.namespace, item.name))
+        if example.get("kind") == operator.configuration
+    )

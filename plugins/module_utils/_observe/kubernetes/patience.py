@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An API server that is away for a moment is waited for: the one place in which the steps of a roll do that.
+
+A roll resets the machines that the API server runs on, so that 5xx, a broken connection and 429 are part of it.
+urllib3's Retry is not enough: it counts attempts and knows no deadline, says nothing while it waits, and asks nobody
+before it writes again. Here each attempt asks the guard of the Lease first.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._parse.kubernetes.no_answer import UNTRUSTED
+from .client import ApiError, Clock, Cluster, Resource
+
+T = typing.TypeVar("T")
+#: seconds that an API server may be away at one step: as long as a machine of its control plane takes to boot
+AWAY = 600.0
+#: seconds between two attempts: the first pause, and the longest
+FIRST, LONGEST = 1.0, 15.0
+#: of refusals with a status of 5xx, what stays so: the eviction API names two PodDisruptionBudgets in this way
+_FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
+
+
+def passes(error: ApiError, method: str, path: str) -> bool:
+    """Return whether the same request may be granted in a moment, and does no harm when it is sent twice.
+
+    GET, PUT, PATCH and DELETE have the same result twice, and so has an eviction with the uid of its pod. Any other
+    POST is sent again only where the server has not taken it.
+    """
+    if error.held or any(words in error.text for words in _FINAL):
+        return False
+    taken_at_most_once = method != "post" or path.endswith("/eviction")
+    if error.status == 0:
+        return error.reason == "Unreachable" and (taken_at_most_once or "refused" in error.text.lower())
+    return error.status == 429 or (error.status >= 500 and taken_at_most_once and error.passing)
+
+
+def _lasting(error: ApiError, seconds: float) -> ApiError:
+    text = f"{error.text.rstrip('.')} (the same for {seconds:.0f} s)"
+    return ApiError(error.status, error.reason, text, error.where, error.remedy, error.causes)
+
+
+class PatientCluster(Cluster):
+    """The same API server, whose passing failures are waited out.
+
+    :param seconds: that one request may take, with all of its attempts
+    :param pause: sleeps; given in, as ``clock``, so that a test needs no time. What it raises ends the wait
+    :param say: takes a line when a wait begins and ends
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        seconds: float,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: typing.Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        super().__init__(cluster._dynamic, cluster._guard)
+        self._inner, self._seconds, self._clock, self._sleep, self._say = cluster, seconds, clock, pause, say
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> typing.Any:
+        return self._wait_out(lambda: self._inner._call(method, path, query, body, **more), method, path)
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> Resource:
+        # an answer that breaks off is read here
+        return self._wait_out(lambda: self._inner._json(method, path, query, body, **more), method, path)
+
+    def _wait_out(self, attempt: typing.Callable[[], T], method: str, path: str) -> T:
+        """:raises ApiError: it did not pass, with how long it was waited for"""
+        begin, wait, waited = self._clock(), FIRST, False
+        while True:
+            try:
+                answer = attempt()
+            except ApiError as error:
+                if not passes(error, method, path):
+                    raise
+                failed = error
+            else:
+                if waited:
+                    self._say(f"the API server answers again, after {self._clock() - begin:.0f} s")
+                return answer
+            left = begin + self._seconds - self._clock()
+            if left <= 0:
+                raise _lasting(failed, self._seconds)
+            if not waited:
+                self._say(f"the API server is away: {failed.seen}; asked again for at most {self._seconds:.0f} s")
+            waited = True
+            self._sleep(min(left, max(wait, min(failed.retry_after, LONGEST))))
+            wait = min(2 * wait, LONGEST)

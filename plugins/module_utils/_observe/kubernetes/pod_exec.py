@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A command with bytes for its stdin in a pod, or in a thousand. What it needs to be an answer is in
+_parse/pods/framing.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import threading
+import time
+import typing
+
+from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
+from ..._model.kubernetes.objects import Answer, Container
+from ..._parse.kubernetes.core import status
+from ..._parse.limits import MOST_ANSWER
+from ..._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
+from ..process import many
+from .channels import Channels
+from .client import ApiError, Cluster, again
+
+Result = typing.TypeVar("Result")
+#: connections at once. Each of them is a stream through one konnectivity agent, whose queue is short
+PARALLEL = 64
+#: seconds for the shell to end by itself once the answer is there; nothing depends on it
+_FAREWELL = 1.0
+_LOST = (
+    "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n"
+    " {0.namespace} get pod {0.pod}', then run again"
+)
+_NOT_BEGUN = (
+    "The container must run, and its image needs sh, head and cat: look at 'kubectl -n {0.namespace} describe pod"
+    " {0.pod}'"
+)
+_SILENT = (
+    "The API server does not reach the kubelet of the node, or that is overloaded: look at 'kubectl -n {0.namespace}"
+    " get pod -o wide {0.pod}' and its node"
+)
+_LONG = "Give the command a longer limit, or look at what it waits for: it may still run"
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The limits of a command.
+
+    :ivar connect: seconds for each step of the connection, and again until the shell in the pod says that it is there
+    :ivar run: seconds from then on until the answer is complete
+    :ivar output: bytes of both streams, which are held in memory
+    """
+
+    connect: float = 30.0
+    run: float = 3600.0
+    output: int = MOST_ANSWER
+
+
+class NoAnswer(RdmaError):
+    """The command began, and what came of it is no answer. It may have done all, or a part, of what it was to do.
+
+    :ivar stdout_bytes: that came; :ivar stderr_bytes: likewise
+    """
+
+    def __init__(self, seen: str, remedy: str, came: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(seen, remedy)
+        self.stdout_bytes, self.stderr_bytes = came
+
+
+def run(
+    cluster: Cluster,
+    container: Container,
+    command: typing.Sequence[str],
+    stdin: bytes = b"",
+    limits: typing.Optional[Limits] = None,
+    over: typing.Optional[threading.Event] = None,
+) -> Answer:
+    """Run a command in a container to its end. It is started again only where it certainly had not begun.
+
+    :param stdin: all of it; the command's stdin ends behind it
+    :param over: nobody wants the answer any more, once this is set
+    :raises ApiError: the command did not begin
+    :raises NoAnswer: it began, and what became of it is not known
+    """
+    return again(
+        lambda: _run(cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event())
+    )
+
+
+def run_on_many(
+    cluster: Cluster,
+    containers: typing.Iterable[Container],
+    command: typing.Sequence[str],
+    stdin: bytes = b"",
+    limits: typing.Optional[Limits] = None,
+    parallel: int = PARALLEL,
+) -> typing.Iterator[tuple[Container, typing.Union[Answer, RdmaError]]]:
+    """Run one command in many containers; see ``on_many``."""
+    return on_many(lambda container, over: run(cluster, container, command, stdin, limits, over), containers, parallel)
+
+
+def on_many(
+    work: typing.Callable[[Container, threading.Event], Result],
+    containers: typing.Iterable[Container],
+    parallel: int = PARALLEL,
+) -> typing.Iterator[tuple[Container, typing.Union[Result, RdmaError]]]:
+    """Do something with many containers, some at a time; each with its result, or with the error that ``work`` raised,
+    in the order in which they end.
+
+    Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
+
+    :param work: given a container, and an event that is set once nobody wants its result any more
+    :param parallel: connections at once
+    """
+    over = threading.Event()
+    try:
+        yield from many.outcomes(lambda container: work(container, over), containers, parallel, RdmaError, _unforeseen)
+    finally:
+        over.set()
+
+
+def _unforeseen(container: Container, error: Exception) -> RdmaError:
+    return wrap_unforeseen(error, f"exec in {container}")
+
+
+def _run(
+    cluster: Cluster,
+    container: Container,
+    wrapped: typing.Sequence[str],
+    stdin: bytes,
+    limits: Limits,
+    over: threading.Event,
+) -> Answer:
+    exchange = Exchange(secrets.token_hex(16), stdin)
+    channels = cluster.exec(container, wrapped, seconds=limits.connect)
+    try:
+        return _talk(channels, exchange, container, limits, over)
+    finally:
+        channels.close()
+
+
+def _talk(
+    channels: Channels, exchange: Exchange, container: Container, limits: Limits, over: threading.Event
+) -> Answer:
+    end, began = time.monotonic() + limits.connect, False
+    while exchange.answer is None:
+        channels.update(min(1.0, max(0.0, end - time.monotonic())))
+        try:
+            for stream in (STDERR, STDOUT):
+                exchange.feed(stream, channels.take(stream))
+        except ParseError as error:
+            remedy = (
+                "Something else than the command writes to its streams: look at what the image does when a shell starts"
+            )
+            raise NoAnswer(f"exec in {container}: {error}", remedy, exchange.came) from error
+        if exchange.began and not began:
+            end, began = time.monotonic() + limits.run, True
+        for piece in exchange.due():
+            channels.write(piece)
+        if exchange.size > limits.output:
+            seen = f"exec in {container}: more than {limits.output} bytes of output came, and no end of it"
+            raise NoAnswer(seen, "Have the command print less, or write it to a file", exchange.came)
+        if exchange.answer is None and (not channels.open or over.is_set() or time.monotonic() >= end):
+            raise _failure(channels, exchange, container, limits)
+    _part(channels)
+    return exchange.answer
+
+
+def _part(channels: Channels) -> None:
+    """Let the shell end by itself, so that neither it nor an error in the kubelet's log stays behind."""
+    end = time.monotonic() + _FAREWELL
+    while channels.open and time.monotonic() < end:
+        channels.update(end - time.monotonic())
+        # nothing of it belongs to the answer
+        for stream in (STDERR, STDOUT):
+            channels.take(stream)
+
+
+def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
+    """Return why there is no answer."""
+    said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
+    server = (
+        f"the API server says: {said.message or said.status}"
+        if said.message or said.status
+        else "the API server says nothing"
+    )
+    if not exchange.began and channels.open:
+        return ApiError(
+            0,
+            "Timeout",
+            f"the shell in the pod did not begin within {limits.connect:g} s",
+            where,
+            _SILENT.format(container),
+        )
+    if not exchange.began:
+        words = "; ".join(part for part in (exchange.said[:300], channels.lost or server) if part)
+        return ApiError(
+            said.code, said.reason, f"the shell in the pod did not begin: {words}", where, _NOT_BEGUN.format(container)
+        )
+    came = f"{exchange.came[0]} bytes of stdout and {exchange.came[1]} of stderr came"
+    if channels.open:
+        return NoAnswer(
+            f"{where}: no end within {limits.run:g} s: {came}, {exchange.missing} did not", _LONG, exchange.came
+        )
+    how = f"the connection broke ({channels.lost})" if channels.lost else f"the stream ended, and {server}"
+    return NoAnswer(
+        f"{where}: {how}. But {exchange.missing} did not come; {came}", _LOST.format(container), exchange.came
+    )

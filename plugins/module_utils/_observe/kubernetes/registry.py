@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Registries, asked whether they have images: by HTTPS, many at a time, each within a limit. Nothing is pulled.
+
+A slow registry delays nobody: each has threads of its own, and one that gives no connection is not asked again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import http.client
+import ssl
+import threading
+import time
+import typing
+import urllib.parse
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.text import plain
+from ..._model.intent.mirror import State
+from ..._model.kubernetes.registry import Challenge, Logins, RegistryLogin, find_login
+from ..._parse.kubernetes.images import reference
+from ..._parse.kubernetes.resource import ResourceError
+from ..._parse.registry import parse_challenge, parse_tags, token_of
+
+#: seconds in which a connection must give a sign
+PATIENCE = 10.0
+#: connections to one registry
+_AT_ONCE = 8
+#: of an answer, in bytes: lists of tags are long
+_MOST = 8 << 20
+_MANIFESTS = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
+#: answers that name another place
+_ELSEWHERE = (301, 302, 303, 307, 308)
+#: the registry of Docker answers under another name
+_HOSTS = {"docker.io": "registry-1.docker.io"}
+
+
+@dataclasses.dataclass(frozen=True)
+class RegistryQuery:
+    """:ivar name: ``registry/path`` with its tag or digest
+    :ivar by_system: any tag that begins with this one and a hyphen will do
+    """
+
+    name: str
+    by_system: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class RegistryReply:
+    state: State
+    words: str = ""
+
+
+class _Silent(RdmaError):
+    """No answer, or none that says anything of the image.
+
+    :ivar dead: the registry was not reached at all
+    """
+
+    def __init__(self, seen: str, dead: bool = False) -> None:
+        super().__init__(seen)
+        self.dead = dead
+
+
+def ask(
+    images: typing.Sequence[RegistryQuery], logins: Logins, authority: str, limit: float
+) -> dict[RegistryQuery, RegistryReply]:
+    """Ask registries for each image.
+
+    :param authority: file with certificates that are trusted in place of the system's; empty: the system's
+    :param limit: seconds for all of it; what has no answer then is silent
+    :raises RdmaError: the file of the authority cannot be read
+    """
+    try:
+        trust = ssl.create_default_context(cafile=authority or None)
+    except (OSError, ValueError) as error:
+        raise RdmaError(
+            f"{authority} holds no certificate that can be trusted: {error}",
+            "Name a file of PEM in operators_registry_ca",
+        ) from error
+    work = _Work(logins, trust, limit)
+    by_host: dict[str, list[RegistryQuery]] = {}
+    for image in dict.fromkeys(images):
+        by_host.setdefault(image.name.partition("/")[0], []).append(image)
+    for open_images in by_host.values():
+        dead: list[str] = []
+        for _number in range(min(_AT_ONCE, len(open_images))):
+            # a daemon: what still waits for an answer must not keep the module alive
+            threading.Thread(target=work.through, args=(open_images, dead), daemon=True).start()
+    return work.wait(set(images))
+
+
+class _Work:
+    def __init__(self, logins: Logins, trust: ssl.SSLContext, limit: float) -> None:
+        self._logins, self._trust, self._limit = logins, trust, limit
+        self._end = time.monotonic() + limit
+        self._said: dict[RegistryQuery, RegistryReply] = {}
+        self._changed = threading.Condition()
+
+    def through(self, images: list[RegistryQuery], dead: list[str]) -> None:
+        """Ask for one after the other until none is left."""
+        while True:
+            with self._changed:
+                if not images or time.monotonic() > self._end:
+                    return
+                image, why = images.pop(0), dead[0] if dead else ""
+            said = RegistryReply("silent", why) if why else self._one(image, dead)
+            with self._changed:
+                self._said[image] = said
+                self._changed.notify_all()
+
+    def _one(self, image: RegistryQuery, dead: list[str]) -> RegistryReply:
+        try:
+            return _Registry(image, self._logins, self._trust, self._end).look()
+        except _Silent as error:
+            if error.dead:
+                dead.append(error.seen)
+            return RegistryReply("silent", error.seen)
+        except (RdmaError, ResourceError) as error:
+            return RegistryReply("silent", error.seen)
+        # it must be told where somebody waits for it, whatever a registry made of HTTP
+        except Exception as error:
+            return RegistryReply("silent", f"{type(error).__name__} in what the registry said")
+
+    def wait(self, images: typing.Collection[RegistryQuery]) -> dict[RegistryQuery, RegistryReply]:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._said) >= len(images), max(0.0, self._end - time.monotonic()))
+            late = RegistryReply("silent", f"no answer within {self._limit:g} s")
+            return {image: self._said.get(image, late) for image in images}
+
+
+class _Registry:
+    """One image at its registry."""
+
+    def __init__(self, image: RegistryQuery, logins: Logins, trust: ssl.SSLContext, end: float) -> None:
+        name = reference(image.name)
+        self._image, self._version = image, name.version
+        self._host, self._path = name.host, name.repository[len(name.host) + 1 :]
+        self._login = find_login(name.repository, logins)
+        self._trust, self._end = trust, end
+
+    def look(self) -> RegistryReply:
+        if not self._image.by_system:
+            status, _headers, _text = self._authorized("HEAD", f"/v2/{self._path}/manifests/{self._version}")
+            return self._judged(status)
+        status, _headers, text = self._authorized("GET", f"/v2/{self._path}/tags/list?n=10000")
+        if status != 200:
+            return self._judged(status)
+        found = [tag for tag in parse_tags(text) if tag.startswith(f"{self._version}-")]
+        return (
+            RegistryReply("there", ", ".join(found[:5]))
+            if found
+            else RegistryReply("missing", f"no tag that begins with {self._version}-")
+        )
+
+    def _judged(self, status: int) -> RegistryReply:
+        who = "the user of the file" if self._login else "nobody, since the file of users has none for it"
+        if status == 200:
+            return RegistryReply("there")
+        if status == 404:
+            return RegistryReply("missing", "not found (404)")
+        if status in (401, 403):
+            return RegistryReply("refused", f"HTTP {status} for {who}")
+        return RegistryReply("silent", f"HTTP {status}")
+
+    def _authorized(self, method: str, path: str) -> tuple[int, http.client.HTTPMessage, str]:
+        answer = self._request(self._host, method, path, "")
+        if answer[0] in _ELSEWHERE:
+            return self._elsewhere(method, path, answer[1].get("Location") or "")
+        if answer[0] != 401:
+            return answer
+        asked = parse_challenge(answer[1].get("WWW-Authenticate") or "")
+        if asked is None:
+            return answer
+        authorization = self._authorization(asked)
+        return self._request(self._host, method, path, authorization) if authorization else answer
+
+    def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
+        """Follow the redirection of a registry, once, without sending a password."""
+        place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
+        if (
+            place.scheme != "https"
+            or not place.netloc
+            or place.username is not None
+            or any(sign <= " " for sign in location)
+        ):
+            raise _Silent(f"it sends us to {plain(location, 100)}, which is no address of https")
+        return self._request(place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", "")
+
+    def _authorization(self, asked: Challenge) -> str:
+        login = self._login or RegistryLogin()
+        if asked.scheme == "basic":
+            return f"Basic {login.basic}" if login.basic else ""
+        realm = urllib.parse.urlsplit(asked.realm)
+        if (
+            realm.scheme != "https"
+            or not realm.netloc
+            or realm.username is not None
+            or any(sign <= " " for sign in asked.realm)
+        ):
+            raise _Silent(
+                f"its token server is at {plain(asked.realm, 100)}, to which no password is sent: it must be an address"
+                " of https"
+            )
+        scope = asked.scope or f"repository:{self._path}:pull"
+        query = [("service", asked.service)] if asked.service else []
+        body = ""
+        if login.token:
+            body = urllib.parse.urlencode(
+                [
+                    *query,
+                    ("scope", scope),
+                    ("grant_type", "refresh_token"),
+                    ("refresh_token", login.token),
+                    ("client_id", "linerate"),
+                ]
+            )
+        path = realm.path or "/"
+        path += (
+            ""
+            if body
+            else f"?{'&'.join(filter(None, (realm.query, urllib.parse.urlencode([*query, ('scope', scope)]))))}"
+        )
+        basic = f"Basic {login.basic}" if login.basic and not body else ""
+        status, _headers, text = self._request(realm.netloc, "POST" if body else "GET", path, basic, body)
+        if status in (400, 401, 403):
+            # the registry's own refusal says the rest
+            return ""
+        if status != 200:
+            raise _Silent(f"its token server answers HTTP {status}")
+        return f"Bearer {token_of(text)}"
+
+    def _request(
+        self, host: str, method: str, path: str, authorization: str, body: str = ""
+    ) -> tuple[int, http.client.HTTPMessage, str]:
+        left = min(PATIENCE, self._end - time.monotonic())
+        if left <= 0:
+            raise _Silent("no time was left for it")
+        headers = {"Accept": _MANIFESTS if method == "HEAD" else "application/json", "User-Agent": "linerate.rdma"}
+        headers.update({"Authorization": authorization} if authorization else {})
+        headers.update({"Content-Type": "application/x-www-form-urlencoded"} if body else {})
+        connection = http.client.HTTPSConnection(_HOSTS.get(host, host), timeout=left, context=self._trust)
+        try:
+            try:
+                connection.connect()
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                raise _Silent(f"no connection to {host}: {plain(_words(error), 300)}", dead=True) from error
+            connection.request(method, path, body=body or None, headers=headers)
+            answer = connection.getresponse()
+            text = "" if method == "HEAD" else answer.read(_MOST).decode("utf-8", "replace")
+            return answer.status, answer.headers, text
+        except (OSError, http.client.HTTPException) as error:
+            raise _Silent(f"{host} gave no answer: {plain(_words(error), 300)}") from error
+        finally:
+            connection.close()
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asks the API server what the user may do (SelfSubjectAccessReview, authorization.k8s.io/v1); every authenticated user
+may ask."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.rights import ANYTHING, Denied, Right, RightsFacts
+from .client import KINDS, ApiError, Cluster, Resource, group_of
+
+
+def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
+    """:raises ApiError: no answer, or none that says yes or no"""
+    return RightsFacts(
+        len(rights),
+        tuple(Denied(right.need, text_of(right), right.power) for right in rights if not _allowed(cluster, right)),
+    )
+
+
+def text_of(right: Right) -> str:
+    """As kubectl auth can-i takes it."""
+    group, resource = _resource(right)
+    parts = (
+        f".{group}" if group else "",
+        f"/{right.subresource or right.name}" if right.subresource or right.name else "",
+    )
+    return f"{right.verb} {resource}{parts[0]}{parts[1]}{' in ' + right.namespace if right.namespace else ''}"
+
+
+def attributes(right: Right) -> Resource:
+    """spec.resourceAttributes of the review."""
+    group, resource = _resource(right)
+    return {
+        "verb": right.verb,
+        "group": group,
+        "resource": resource,
+        "subresource": right.subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+
+
+def _resource(right: Right) -> tuple[str, str]:
+    return ("*", "*") if right.kind == ANYTHING else (group_of(right.kind), KINDS[right.kind][1])
+
+
+def _allowed(cluster: Cluster, right: Right) -> bool:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "metadata": {},
+        "spec": {"resourceAttributes": attributes(right)},
+    }
+    answer = cluster.create(review)
+    allowed = (answer.get("status") or {}).get("allowed")
+    if not isinstance(allowed, bool):
+        raise ApiError(
+            200, "Unreadable", "the answer has no status.allowed", f"SelfSubjectAccessReview {text_of(right)}"
+        )
+    return allowed

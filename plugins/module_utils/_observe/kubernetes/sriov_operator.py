@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the cluster shows of the SR-IOV network operator and of what it stands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.marks import LABEL, MANAGER
+from ..._model.base.text import cut_texts
+from ..._model.job.stack import has_rights
+from ..._model.kubernetes.admission import OPENSHIFT_GROUP
+from ..._model.kubernetes.objects import Workload
+from ..._model.operators.olm import RetainedObject
+from ..._model.operators.sriov_operator import OperatorFacts
+from ..._parse.job.stack import account_of, list_accounts
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes import multus
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import nvidia_network_operator, sriov_operator
+from ..._parse.operators.config_daemon_log import last_error
+from ..._parse.operators.nfd_and_olm import olm_object
+from .client import ApiError, Cluster, Resource
+from .operator_namespaces import prove_release
+
+#: of the custom resource definitions, those of these API groups
+GROUPS = (
+    "sriovnetwork.openshift.io",
+    "k8s.cni.cncf.io",
+    "whereabouts.cni.cncf.io",
+    "nv-ipam.nvidia.com",
+    "mellanox.com",
+)
+DAEMON = "sriov-network-config-daemon"
+#: ConfigMap of the operator, whichever way it was installed
+SUPPORTED_NICS = "supported-nic-ids"
+#: of the operator's log: it tries again after 1000 s at most [controller-runtime: its rate limiter]
+LOG_SECONDS = 1000
+#: where the guides install the operator: OpenShift's own, and the operator's
+_ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
+#: characters of a text of a pod that are kept: a kubelet may write 1.5 MB into each status
+_MOST_TEXT = 2000
+_Answer = typing.TypeVar("_Answer")
+_Taken = typing.TypeVar("_Taken")
+_Read = typing.Callable[[], typing.Iterable[str]]
+
+
+def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
+    """Return the namespace of the operator: the namespace that is named, else that of its SriovOperatorConfig or of
+    itself, where there is one only.
+
+    Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there:
+    whoever needs the operator then finds none in that namespace, and says so.
+
+    :raises ApiError: the server cannot be reached
+    """
+    if named:
+        return named
+
+    def read(kind: str) -> typing.Iterator[Resource]:
+        try:
+            yield from cluster.pages(kind)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+
+    def running() -> list[str]:
+        # a tenant may give a Deployment the operator's name
+        bound = list(map(_accounts, read("ClusterRoleBinding")))
+        return [
+            _namespace(item) for item in read("Deployment") if is_operator(item) and has_rights(account_of(item), bound)
+        ]
+
+    return _seen(cluster, lambda: map(_namespace, filter(_is_config, read("SriovOperatorConfig"))), running)
+
+
+def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
+    """Return why the Helm release of this name is not the collection's; None where it is.
+
+    :raises ApiError: the server refuses, or cannot be reached
+    """
+    ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
+    running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
+    return sriov_operator.kept_release(
+        namespace, release, namespace in ours, running, prove_release(cluster, namespace, release)
+    )
+
+
+def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
+    """Namespace of the operator, by as little as tells it.
+
+    :param configs: namespaces of what configures it; ``deployments``: of itself
+    """
+
+    def only(namespaces: typing.Iterable[str]) -> str:
+        there = set(namespaces)
+        return there.pop() if len(there) == 1 else ""
+
+    return only(configs()) or only(deployments()) or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
+
+
+def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
+    """Read it all. What cannot be read is in ``errors``; only a server that does not answer at all is an error.
+
+    :param named: namespace of the operator; None is where it is seen
+    :raises ApiError: the server cannot be reached
+    """
+    errors: list[str] = []
+
+    def answer(ask: typing.Callable[[], _Answer]) -> typing.Optional[_Answer]:
+        try:
+            return ask()
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                errors.append(error.seen)
+            return None
+
+    def read(kind: str, where: str = "") -> typing.Optional[tuple[Resource, ...]]:
+        listing = answer(lambda: cluster.list(kind, where))
+        return listing.items if listing is not None else None
+
+    def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
+        """Read the relevant objects of a kind that tenants make, too: page by page, so that no object of theirs is
+        kept."""
+        found: list[_Taken] = []
+        answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
+        return found
+
+    crds = only("CustomResourceDefinition", lambda item: established(item) or None)
+    bound = only("ClusterRoleBinding", _accounts)
+    deployments = only(
+        "Deployment",
+        lambda item: (
+            sriov_operator.installation(item) if is_operator(item) and has_rights(account_of(item), bound) else None
+        ),
+    )
+    configs = read("SriovOperatorConfig") or ()
+    namespace = named or _seen(
+        cluster,
+        lambda: map(_namespace, filter(_is_config, configs)),
+        lambda: (item.deployment.namespace for item in deployments),
+    )
+    daemons = only("DaemonSet", lambda item: _find_daemon(item, namespace, bound))
+    attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
+    nic_policies = read("NicClusterPolicy") or ()
+    nodes = read("Node") or ()
+    states = read("SriovNetworkNodeState", namespace) or ()
+
+    def pods_of(where: str) -> tuple[Resource, ...]:
+        """Without mirror pods, which any kubelet may put there, and without the long texts that a kubelet may write of
+        its own."""
+        found: list[Resource] = []
+        answer(
+            lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where, only=is_made_pod))
+        )
+        return tuple(found)
+
+    pods = pods_of(namespace)
+    policies = read("SriovNetworkNodePolicy", namespace) or ()
+    olm = [*(read("ClusterServiceVersion", namespace) or ()), *(read("Subscription", namespace) or ())]
+    namespaces: dict[str, tuple[Resource, ...]] = {namespace: pods}
+
+    def of_namespace(name: str) -> tuple[Resource, ...]:
+        if name not in namespaces:
+            namespaces[name] = pods_of(name)
+        return namespaces[name]
+
+    nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))
+    try:
+        daemon = next((item for item in daemons if item.work.name == DAEMON), None)
+        return OperatorFacts(
+            crds=tuple(sorted(crds)),
+            installations=tuple(deployments),
+            configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
+            nodes=tuple(kubernetes.node(item) for item in nodes),
+            states=tuple(sriov_operator.node_state(item) for item in states),
+            daemon=_add_nodes(daemon, pods) if daemon else None,
+            policies=tuple(sriov_operator.policy(item) for item in policies),
+            supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
+            olm=tuple(filter(None, map(olm_object, olm))),
+            multus=tuple(_add_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
+            multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
+            attachments=attachments,
+            nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
+            troubles=tuple(filter(None, map(_trouble, pods))),
+            errors=tuple(errors),
+            namespace=namespace,
+            says=_says(cluster, namespace, pods) if daemon is None else "",
+        )
+    except KeyError as error:
+        raise RdmaError(f"an object of the API server has no {error}") from error
+
+
+def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
+    """Return why the operator's last sync failed; empty where it does not run, where no sync failed, and where its log
+    may not be read."""
+    for pod in pods:
+        if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
+            pod.get("spec", {}).get("containers") or []
+        ):
+            try:
+                return last_error(cluster.log(namespace, pod["metadata"]["name"], LOG_SECONDS))
+            except ApiError as error:
+                if error.status == 0:
+                    raise
+    return ""
+
+
+def _trouble(pod: Resource) -> str:
+    stand = state_of_pod(pod)
+    return "" if stand.phase == "ready" else f"{pod['metadata']['name']}: {stand.detail}"
+
+
+def is_operator(deployment: Resource) -> bool:
+    """Return whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
+    return sriov_operator.runs_operator(_containers(deployment))
+
+
+def _is_config(config: Resource) -> bool:
+    """Return whether the operator obeys the object: it reads one name only."""
+    return bool(config["metadata"]["name"] == "default")
+
+
+def established(crd: Resource) -> str:
+    """Name of a definition of one of our groups that the server serves; else empty."""
+    name = str(crd["metadata"]["name"])
+    if not name.endswith(GROUPS):
+        return ""
+    conditions = crd.get("status", {}).get("conditions", [])
+    return (
+        name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
+    )
+
+
+class _Daemon(typing.NamedTuple):
+    """All that is held of a DaemonSet.
+
+    :ivar runs_multus: a container's name ends with it
+    """
+
+    work: Workload
+    uid: str
+    runs_multus: bool
+
+
+def _find_daemon(
+    item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
+) -> typing.Optional[_Daemon]:
+    """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
+    None of another DaemonSet.
+
+    :raises ResourceError: it is none
+    """
+    name = name_of(item)
+    ours = name == DAEMON and _namespace(item) == namespace
+    if not ours and not ("multus" in name and has_rights(account_of(item), bound)):
+        return None
+    runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _containers(item))
+    return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
+
+
+def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
+    """DaemonSets that run multus on the nodes.
+
+    By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by
+    a container that ends with it: OpenShift's multus-additional-cni-plugins and multus-admission-controller are no
+    multus.
+    """
+    named = [item for item in daemons if item.work.name != DAEMON]
+    return [item for item in named if item.runs_multus] or named
+
+
+def _accounts(binding: Resource) -> frozenset[str]:
+    return list_accounts({"kind": "ClusterRoleBinding", **binding})
+
+
+def _namespace(item: Resource) -> str:
+    return str(item["metadata"].get("namespace", ""))
+
+
+def _containers(workload: Resource) -> list[Resource]:
+    return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+
+
+def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
+    """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
+    owned = (
+        pod
+        for pod in pods
+        if daemon.uid and any(owner.get("uid") == daemon.uid for owner in pod["metadata"].get("ownerReferences") or [])
+    )
+    nodes = {str(pod.get("spec", {}).get("nodeName", "")) for pod in owned if state_of_pod(pod).phase == "ready"}
+    return dataclasses.replace(daemon.work, nodes=tuple(sorted(nodes)))

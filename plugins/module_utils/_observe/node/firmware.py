@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firmware of a node's HCAs: sysfs, devlink (iproute2), and mstconfig (mstflint) or NVIDIA's mlxconfig, whichever
+is there. Only asks.
+
+mstconfig reads every setting one after the other, which takes a second or more, and some HCAs 10 to 20 s: the HCAs are
+asked at the same time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+import typing
+
+from ..._model.base.errors import ParseError, ToolMissing
+from ..._model.base.operand import operand
+from ..._model.node.firmware import (
+    DEVLINK,
+    KEPT,
+    SYSFS,
+    VENDOR,
+    FirmwareSetting,
+    HcaFirmware,
+    NodeFirmware,
+    ReportedSetting,
+)
+from ..._model.node.hca import Hca, NodeHcas
+from ..._parse.node import devlink, mstconfig
+from ..process import command
+
+#: the tool and the package that brings it, the preferred one first: both are one source
+TOOLS = (("mstconfig", "mstflint"), ("mlxconfig", "mft"))
+#: that one question may take, and all of a node together
+_ONE_SECONDS, _ALL_SECONDS, _DEVLINK_SECONDS = 60.0, 90.0, 10.0
+_PARALLEL = 16
+#: what a build says that does not know the option
+_NO_JSON = "invalid argument: -j"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """mstconfig or mlxconfig, as it is there.
+
+    :ivar version: as far as it is known
+    """
+
+    path: str
+    version: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """With the version, for the reader."""
+        return " ".join([os.path.basename(self.path), *([".".join(map(str, self.version))] if self.version else [])])
+
+
+def find_tool() -> Tool:
+    """Find the tool that reads and writes settings.
+
+    :raises ToolMissing: none is there
+    """
+    for name, _package in TOOLS:
+        path = shutil.which(name, path=command.search_path())
+        if path is not None:
+            try:
+                return Tool(path, mstconfig.version(command.run([path, "-v"], _DEVLINK_SECONDS).stdout))
+            except ParseError:
+                # the table of all versions is read, whichever this is
+                return Tool(path)
+    raise ToolMissing(*TOOLS[0])
+
+
+def read_firmware(
+    hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
+) -> NodeFirmware:
+    """Read the firmware of the physical functions, in their order.
+
+    :param root: sysfs of the kernel that the tools ask: they see no function that is not there
+    :param chosen: PCI addresses; empty: all
+    :param every: keep all settings, not those alone that are of interest
+    """
+    functions = [
+        hca
+        for hca in hcas.functions
+        if not hca.is_virtual and (not chosen or (hca.pci is not None and hca.pci.address in chosen))
+    ]
+    tool: typing.Optional[Tool] = None
+    devices = os.path.join(root, "bus/pci/devices")
+    if any(_asks(hca, devices) for hca in functions):
+        try:
+            tool = find_tool()
+        except ToolMissing:
+            tool = None
+    end = time.monotonic() + _ALL_SECONDS
+    return NodeFirmware(
+        command.each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
+    )
+
+
+def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
+    """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
+
+    :raises ParseError: what it says is no table of settings
+    """
+    asked = [tool.path, "-d", operand(address, "the PCI address"), "-e"]
+    if tool.version >= mstconfig.JSON_SINCE:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "settings.json")
+            finished = command.run([*asked, "-j", path, "query"], seconds)
+            # a build without JSON says so at once
+            if _NO_JSON not in finished.stdout:
+                return _settings(finished, lambda: mstconfig.parse_json(_text(path)))
+    finished = command.run([*asked, "query"], seconds)
+    return _settings(finished, lambda: mstconfig.parse(finished.stdout))
+
+
+def _settings(
+    finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
+) -> tuple[tuple[FirmwareSetting, ...], str]:
+    """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
+    message counts more than that the output is not a table."""
+    try:
+        return read().settings, finished.failure
+    except ParseError:
+        if finished.rc == 0:
+            raise
+        return (), finished.failure
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="backslashreplace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def _asks(hca: Hca, devices: str) -> bool:
+    """Return whether mstconfig may be asked: for an HCA of NVIDIA's that only the node's own kernel uses."""
+    function = hca.pci
+    return (
+        function is not None
+        and function.vendor == VENDOR
+        and function.driver != "vfio-pci"
+        and os.path.isdir(os.path.join(devices, function.address))
+    )
+
+
+def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
+    function = hca.pci
+    address, device = (function.address, function.device) if function else ("", "")
+    running, psid = (ReportedSetting(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
+    made = HcaFirmware(address, device, psid, running)
+    if function is None or function.driver == "vfio-pci" or not os.path.isdir(os.path.join(devices, address)):
+        why = (
+            "the function is given away (vfio-pci)"
+            if function and function.driver == "vfio-pci"
+            else "the node's kernel has no such PCI function"
+        )
+        return dataclasses.replace(made, not_asked=(f"devlink, mstconfig: {why}",))
+    return _add_settings(_add_devlink(made, end), hca, devices, tool, end, every)
+
+
+def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
+    """A driver without devlink, or one that says nothing there, is nothing wrong: sysfs has the version."""
+    try:
+        finished = command.run(
+            [command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],
+            _left(end, _DEVLINK_SECONDS),
+        )
+        if finished.rc != 0:
+            return dataclasses.replace(made, not_asked=(finished.failure,))
+        info = devlink.parse(finished.stdout, made.address)
+    except ToolMissing:
+        return dataclasses.replace(made, not_asked=("no devlink",))
+    except ParseError as error:
+        return dataclasses.replace(made, not_asked=(str(error),))
+    psid, running, stored = (ReportedSetting(value, DEVLINK) if value else None for value in info)
+    return dataclasses.replace(made, psid=psid or made.psid, running=running or made.running, stored=stored)
+
+
+def _add_settings(
+    made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
+) -> HcaFirmware:
+    if not _asks(hca, devices):
+        return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig: no HCA of NVIDIA's"))
+    if tool is None:
+        return dataclasses.replace(made, not_asked=(*made.not_asked, "no mstconfig"))
+    left = _left(end, _ONE_SECONDS)
+    if left < 1:
+        return dataclasses.replace(
+            made, errors=(f"{tool.name} was not asked: all HCAs together took more than {_ALL_SECONDS:g} s",)
+        )
+    try:
+        settings, failure = query(tool, made.address, left)
+    except ParseError as error:
+        settings, failure = (), str(error)
+    kept = tuple(setting for setting in settings if every or setting.pending or KEPT.fullmatch(setting.name))
+    return dataclasses.replace(
+        made, settings=kept, settings_from=tool.name if kept else "", errors=(failure,) if failure else ()
+    )
+
+
+def _left(end: float, most: float) -> float:
+    return max(0.1, min(most, end - time.monotonic()))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What physical functions have set for their VFs: sysfs of the kernel's own drivers does not show it, ``ip link`` does,
+to any user."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..._model.base.errors import RdmaError
+from ..._model.node.hca import Hca, NodeHcas, VfAdministration
+from ..._parse.node.ip_link import Settings, parse_vf_settings
+from ..process import command
+
+_LIMIT_SECONDS = 30.0
+
+
+def add_vf_settings(node: NodeHcas) -> NodeHcas:
+    """Return the node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
+
+    Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
+    """
+    owners = {
+        netdev.name: hca.pci.address
+        for hca in node.hcas
+        if hca.pci and hca.sriov and hca.sriov.current
+        for netdev in hca.netdevs
+    }
+    if not owners:
+        return node
+    try:
+        shown = {owners[name]: settings for name, settings in _shown().items() if name in owners}
+    except RdmaError as error:
+        return dataclasses.replace(node, errors=(*node.errors, f"settings of VFs: {error}"))
+    return dataclasses.replace(
+        node, hcas=tuple(_with(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas)
+    )
+
+
+def _shown() -> dict[str, Settings]:
+    finished = command.run(
+        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS
+    )
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return parse_vf_settings(finished.stdout)
+
+
+def _with(hca: Hca, settings: Settings) -> Hca:
+    found = settings.get(-1 if hca.vf_index is None else hca.vf_index)
+    if found is None:
+        return hca
+    known = {
+        name: value
+        for name, value in dataclasses.asdict(hca.administration or VfAdministration()).items()
+        if value is not None
+    }
+    return dataclasses.replace(hca, administration=dataclasses.replace(found, **known))

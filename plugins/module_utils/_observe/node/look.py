@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a node shows by itself, kind by kind: for the modules that look, and for the archive that looks at once by an
+observer.
+
+As a program it is given what to look at as JSON, and prints an answer or an error for each kind: ``{"hcas": {"value":
+...}, "subnets": {"error": ...}}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.load import to_data
+from ..._model.node.hca import NodeHcas
+from ..infiniband import subnet
+from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, sysfs
+from .left_arguments import read_left_arguments
+from .tuning.node import read_tuning
+
+#: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
+NODE = ("hcas", "platform", "firmware", "clock", "tuning")
+KINDS = (*NODE, "subnets")
+#: what the collection has left on the node; none of the stages asks for it
+DROP_IN, LEFT_ARGUMENTS = "drop_in", "kernel_arguments_left"
+#: who is at the other end of the cables; only who needs it asks for it, since it has to listen for half a minute
+NEIGHBOURS = "neighbours"
+
+Kept = dict[str, typing.Any]
+
+
+class Look:
+    """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
+
+    def __init__(
+        self,
+        roots: typing.Sequence[str] = ("/sys",),
+        netdevs: typing.Sequence[str] = (),
+        host: str = "/",
+        kernel_arguments: typing.Sequence[str] = (),
+        beside_infiniband: bool = False,
+    ) -> None:
+        """:param roots: of sysfs
+        :param netdevs: interfaces that are wanted although they are of no HCA
+        :param host: folder in which the files of the node are
+        :param kernel_arguments: that are asked for
+        :param beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
+        """
+        self._beside = beside_infiniband
+        self._roots, self._netdevs, self._host, self._arguments = (
+            list(roots),
+            list(netdevs),
+            host,
+            tuple(kernel_arguments),
+        )
+        self._hcas: typing.Optional[NodeHcas] = None
+
+    def at(self, kind: str) -> typing.Any:
+        """Return the fact of a kind, as data.
+
+        :raises RdmaError: it can't be read
+        """
+        if kind == "hcas":
+            return to_data(ip_link.add_vf_settings(self._seen()))
+        if kind == "platform":
+            return to_data(platform.read_platform(self._roots, self._seen(), wanted=self._arguments))
+        if kind == "firmware":
+            return to_data(firmware.read_firmware(self._seen(), self._roots[0]))
+        if kind == "clock":
+            return to_data(clock.read_clock())
+        if kind == NEIGHBOURS:
+            return to_data(neighbours.read_neighbours(self._roots, self._seen(), beside_infiniband=self._beside))
+        if kind == "tuning":
+            return to_data(read_tuning(self._roots, self._seen(), self._host))
+        if kind == DROP_IN:
+            return {"state": drop_in.state(self._host)}
+        if kind == LEFT_ARGUMENTS:
+            drop_in.need_files(self._host)
+            return {"arguments": to_data(read_left_arguments(self._host))}
+        return to_data(subnet.read_subnets(subnet.list_infiniband_ports(self._seen()), self._roots))
+
+    def _seen(self) -> NodeHcas:
+        if self._hcas is None:
+            held = namespaces.read_held_parts(self._roots)
+            node = sysfs.read_node(self._roots, self._netdevs, held.parts)
+            self._hcas = dataclasses.replace(node, errors=(*node.errors, *held.errors))
+        return self._hcas
+
+
+def answer(asked: Kept) -> dict[str, Kept]:
+    """Return an answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they
+    are."""
+    roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
+    look = Look(
+        roots,
+        asked.get("netdevs") or (),
+        host,
+        asked.get("kernel_arguments") or (),
+        bool(asked.get("beside_infiniband")),
+    )
+    return {kind: _one(look, kind) for kind in asked["kinds"]}
+
+
+def _one(look: Look, kind: str) -> Kept:
+    try:
+        return {"value": look.at(kind)}
+    except RdmaError as error:
+        return {"error": str(error)}
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)

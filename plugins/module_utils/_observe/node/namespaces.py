@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of the node's functions is in the network namespaces of pods, where the node's own sysfs does not show it.
+
+A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted.
+So one is mounted for each namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server.
+Namespaces are those of processes, and those that a container engine has named: of a pod that crashed, or is gone, no
+process is left in it. No file of a container is opened. What remains a tenant's is what the kernel lets it set in its
+namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is
+of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import stat
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
+from ..._model.boundary.form import Form
+from ..._model.boundary.words import WORD
+from ..._model.node.hca import HeldParts, Netdev
+from ..._parse.node.sysfs import guid, pci_address_of_link
+from .namespace_sysfs import Look, look_into
+from .sysfs import SysfsReader, natural, read_netdev, read_ports
+
+#: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
+#: number of them
+_MOST_NAMESPACES, _MOST_ENTRIES, _MOST_NETDEVS = 2048, 1024, 64
+_MOST_ERRORS = 16
+#: where container engines and ip keep namespaces by name, seen from the first process
+_NAMED = "1/root/run/netns"
+_IDENTITY = re.compile(r"net:\[[0-9]+\]", re.ASCII)
+
+
+class HeldByPods(typing.NamedTuple):
+    """Interfaces and RDMA devices of a node's PCI functions that are in the network namespaces of pods.
+
+    :ivar parts: by PCI address
+    :ivar errors: what could not be looked into, or was left out
+    """
+
+    parts: dict[str, HeldParts]
+    errors: tuple[str, ...] = ()
+
+
+def read_held_parts(
+    roots: typing.Sequence[str],
+    proc: str = "/proc",
+    enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
+) -> HeldByPods:
+    """For functions of which the node itself shows no interface, or no RDMA device.
+
+    What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows
+    what is there.
+
+    :param roots: sysfs roots of the node, usually just /sys
+    :param enter: what has each network namespace looked into
+    """
+    known = _list_other_namespaces(proc)
+    idle = _idle_namespaces(proc, known)
+    namespaces = [*known.values(), *idle]
+    found = _Found(roots, idle)
+    if len(namespaces) > _MOST_NAMESPACES:
+        found.left_out(
+            f"{proc}: there are {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is"
+            " unknown"
+        )
+    for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
+        found.left_out(error)
+    return found.result()
+
+
+class _Found:
+    """Collects the parts of functions, namespace by namespace."""
+
+    def __init__(self, roots: typing.Sequence[str], idle: typing.Container[str] = ()) -> None:
+        self._idle, self._lost = idle, typing.cast(dict[str, str], {})
+        self._errors: list[str] = []
+        self._more_errors = 0
+        here = {
+            kind: [
+                _list_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind)))
+                for root in roots
+            ]
+            for kind in _FORMS
+        }
+        self._here = {
+            kind: {address for functions in every for address in functions.values()} for kind, every in here.items()
+        }
+        self._netdevs: dict[str, list[Netdev]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._devices: dict[str, HeldParts] = {}
+
+    def left_out(self, why: str) -> None:
+        """Say that something was left out. Of many errors the first are kept, and the others counted."""
+        if len(self._errors) < _MOST_ERRORS:
+            self._errors.append(why)
+        else:
+            self._more_errors += 1
+
+    def look(self, namespace: str, root: str) -> None:
+        """Take up what one namespace has.
+
+        :param namespace: its path, for errors
+        :param root: its sysfs
+        """
+        own: dict[str, list[Netdev]] = {}
+        for name, address in self._away(namespace, root, "net"):
+            netdevs = self._netdevs.setdefault(address, [])
+            if len(netdevs) >= _MOST_NETDEVS:
+                self.left_out(
+                    f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out"
+                )
+                continue
+            reader = SysfsReader(os.path.join(root, "class/net", name))
+            netdev = read_netdev(reader, name, SysfsReader(root))
+            if netdev is None:
+                continue
+            if netdev.bond is not None and not self._is(
+                INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"
+            ):
+                netdev = dataclasses.replace(netdev, bond=None)
+            netdevs.append(netdev)
+            self._note(address, namespace)
+            own.setdefault(address, []).append(netdev)
+            # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other
+            # alias is none
+            alias = INTERFACE.parse(reader.text("ifalias"))
+            if alias is not None:
+                self._names.setdefault(address, []).append(alias)
+        for name, address in self._away(namespace, root, "infiniband"):
+            device = SysfsReader(os.path.join(root, "class/infiniband", name))
+            ports = read_ports(device, own.get(address, ()))
+            self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
+            self._note(address, namespace)
+
+    def _note(self, address: str, namespace: str) -> None:
+        if namespace in self._idle:
+            self._lost[address] = os.path.basename(namespace)
+
+    def result(self) -> HeldByPods:
+        """Return all parts that were found, and what was left out."""
+        every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
+        parts = {
+            address: dataclasses.replace(
+                self._devices.get(address, HeldParts()),
+                netdevs=tuple(self._netdevs.get(address, ())),
+                names=tuple(self._names.get(address, ())),
+                idle=WORD.parse(self._lost.get(address)),
+            )
+            for address in every
+        }
+        more = (
+            [f"network namespaces: {self._more_errors} more that were left out or not read"]
+            if self._more_errors
+            else []
+        )
+        return HeldByPods(parts, (*self._errors, *more))
+
+    def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
+        """Yield the names of a class in a namespace, each with the PCI address of a function of which the node has no
+        such part."""
+        folder = os.path.join(root, "class", kind)
+        names = _listed(folder)
+        if len(names) > _MOST_ENTRIES:
+            self.left_out(
+                f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
+            )
+        for name, address in _list_functions(folder, names[:_MOST_ENTRIES]).items():
+            if address not in self._here[kind] and self._is(_FORMS[kind], name, f"{namespace}: {folder}, {address}"):
+                yield name, address
+
+    def _is(self, form: Form, text: str, source: str) -> bool:
+        """Return whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod
+        must not cost the node its facts."""
+        try:
+            form.of(text, source)
+        except ParseError as error:
+            self.left_out(f"{error}: it is left out")
+            return False
+        return True
+
+
+_FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
+
+
+def _list_other_namespaces(proc: str) -> dict[str, str]:
+    """Return the path of each network namespace but this process's, by the first process in it; by its identity."""
+    own = _link(os.path.join(proc, "self/ns/net"))
+    found: dict[str, str] = {}
+    for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
+        path = os.path.join(proc, pid, "ns/net")
+        namespace = _link(path)
+        if namespace and namespace != own:
+            found.setdefault(namespace, path)
+    return found
+
+
+def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
+    """Paths of network namespaces that have a name and no process."""
+    folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
+    paths = {_identity(path, own): path for path in (os.path.join(folder, name) for name in _listed(folder))}
+    return [path for identity, path in paths.items() if identity and identity not in known and identity != _link(own)]
+
+
+def _identity(path: str, own: str) -> str:
+    """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that
+    is none."""
+    text = _link(path)
+    if _IDENTITY.fullmatch(text):
+        return text
+    try:
+        seen, like = os.lstat(path), os.stat(own)
+    except OSError:
+        return ""
+    return f"net:[{seen.st_ino}]" if stat.S_ISREG(seen.st_mode) and seen.st_dev == like.st_dev else ""
+
+
+def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
+    """PCI address by name, of what a class shows."""
+    found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in names}
+    return {name: address for name, address in found.items() if address}
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder), key=natural)
+    except OSError:
+        return []
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who is at the other end of the cables of Ethernet NICs: the switch that speaks LLDP, and the neighbours that the
+kernel knows. It only listens."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import struct
+import time
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.node.hca import Netdev, NodeHcas
+from ..._model.node.neighbours import MOST_ADDRESSES, MOST_PORTS, NetdevNeighbours, NodeNeighbours, SwitchPort
+from ..._parse.node import lldp
+from ..._parse.node.neighbours import parse_neighbours
+from ..infiniband.uplinks import read_uplinks
+from ..process import command
+from . import sysfs
+
+#: switches speak every 30 s (IEEE 802.1AB-2016, 9.2.5.7 msgTxInterval)
+LISTEN_SECONDS = 32.0
+_IP_SECONDS = 30.0
+#: of packet(7), which the module socket does not name
+_SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
+#: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE
+#: 802.1AB-2016, 7.1)
+_GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
+_LARGEST_FRAME = 65536
+#: errors of one interface: each frame may be wrong in its own way
+_MOST_ERRORS = 8
+
+
+def read_neighbours(
+    roots: typing.Sequence[str],
+    node: NodeHcas,
+    seconds: float = LISTEN_SECONDS,
+    routes: str = "/proc/net",
+    beside_infiniband: bool = False,
+) -> NodeNeighbours:
+    """Read the neighbours of the Ethernet NICs of a node. A node with InfiniBand does not listen: subnet managers
+    report its fabrics.
+
+    :param roots: of sysfs
+    :param seconds: that are listened at most; less where each NIC has heard somebody
+    :param routes: the folder with the kernel's tables of routes
+    :param beside_infiniband: nodes with InfiniBand are looked at as well
+    """
+    errors: list[str] = []
+    netdevs = _find_ethernet(node, beside_infiniband)
+    known: dict[str, tuple[str, ...]] = {}
+    heard: dict[str, tuple[SwitchPort, ...]] = {}
+    uplinks: tuple[str, ...] = ()
+    if netdevs:
+        heard = _listen([netdev.name for netdev in netdevs], seconds, errors)
+        try:
+            known = _bounded(_known(), errors)
+        except RdmaError as error:
+            errors.append(f"neighbours: {error}")
+        tables, readers = sysfs.SysfsReader(routes), [sysfs.SysfsReader(root) for root in roots]
+        uplinks = read_uplinks(tables, readers) or ()
+        errors += [error for one in (tables, *readers) for error in one.errors]
+    found = [
+        NetdevNeighbours(item.name, item.hardware_address, heard.get(item.name, ()), known.get(item.name, ()))
+        for item in netdevs
+    ]
+    return NodeNeighbours(tuple(found), uplinks, tuple(errors))
+
+
+def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
+    """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are
+    asked for."""
+    functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
+    infiniband = [hca for hca in functions if any(port.link_layer == "InfiniBand" for port in hca.ports)]
+    if infiniband and not beside_infiniband:
+        return []
+    rest = [hca for hca in functions if hca not in infiniband]
+    return [netdev for hca in rest if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
+
+
+def _known() -> dict[str, tuple[str, ...]]:
+    finished = command.run(
+        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS
+    )
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return parse_neighbours(finished.stdout)
+
+
+def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the first neighbours of each interface; that it has more is among the errors."""
+    many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
+    errors += [
+        f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
+        for name, count in many.items()
+    ]
+    return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
+
+
+def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
+    """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
+    the errors."""
+    heard: dict[str, dict[SwitchPort, None]] = {}
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
+        for name in names:
+            try:
+                selector.register(sockets.enter_context(_socket(name)), selectors.EVENT_READ, name)
+                heard[name] = {}
+            except OSError as error:
+                errors.append(f"LLDP on {name}: {error.strerror or error}")
+        end = time.monotonic() + seconds
+        while heard and not all(heard.values()) and time.monotonic() < end:
+            for key, _events in selector.select(max(0.0, end - time.monotonic())):
+                _hear(typing.cast(socket.socket, key.fileobj), heard[key.data], key.data, errors)
+    return {name: tuple(ports) for name, ports in heard.items()}
+
+
+def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, errors: list[str]) -> None:
+    try:
+        frame, source = listener.recvfrom(_LARGEST_FRAME)
+        # what this node sends itself is seen as well
+        if source[2] != socket.PACKET_OUTGOING:
+            port = lldp.parse_switch_port(frame)
+            if port not in heard and len(heard) >= MOST_PORTS:
+                raise RdmaError(
+                    f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
+                )
+            heard[port] = None
+    except (OSError, RdmaError) as error:
+        begin = f"LLDP on {name}: "
+        said = f"{begin}{error}"
+        if said not in errors and sum(other.startswith(begin) for other in errors) < _MOST_ERRORS:
+            errors.append(said)
+
+
+def _socket(name: str) -> socket.socket:
+    """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+
+    :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
+    """
+    listener = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        for group in _GROUPS:
+            # struct packet_mreq
+            listener.setsockopt(
+                _SOL_PACKET,
+                _ADD_MEMBERSHIP,
+                struct.pack("iHH8s", socket.if_nametoindex(name), _MULTICAST, len(group), group),
+            )
+        listener.bind((name, lldp.ETHERTYPE))
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Evidence of IOMMU and SR-IOV on a node, from sysfs and procfs. It says what the firmware and the kernel show, not
+what the BIOS is set to."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import typing
+
+from ..._model.node.hca import Hca, NodeHcas
+from ..._model.node.identity import Identity, make_identity
+from ..._model.node.platform import GpuDriver, NodePlatform, PciEvidence
+from ..._parse.node import pci_config
+from ..._parse.node import sysfs as parse
+from ..._parse.node.kernel_arguments import parse_command_line
+from ..infiniband.uplinks import read_uplinks
+from . import sysfs
+
+_ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
+_IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
+
+
+def read_platform(
+    roots: typing.Sequence[str],
+    hcas: NodeHcas,
+    kernel_arguments: str = "/proc/cmdline",
+    gpu_driver: str = "/proc/driver/nvidia/version",
+    wanted: typing.Container[str] = (),
+) -> NodePlatform:
+    """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
+
+    :param roots: sysfs roots, usually just /sys
+    :param hcas: what the same roots show of HCAs
+    :param kernel_arguments: the file with the kernel's command line
+    :param gpu_driver: the file in which NVIDIA's driver says what it is
+    :param wanted: kernel arguments that are asked for, beside those that concern IOMMU and PCI
+    """
+    system = os.uname()
+    readers = [sysfs.SysfsReader(root) for root in roots]
+    proc = sysfs.SysfsReader(os.path.dirname(kernel_arguments))
+    driver = sysfs.SysfsReader(os.path.dirname(gpu_driver))
+    gpu = _read_gpu(readers, driver.value(os.path.basename(gpu_driver), str))
+    devices = _folder(readers, "class/iommu")
+    groups = _folder(readers, "kernel/iommu_groups")
+    tables = _folder(readers, "firmware/acpi/tables")
+    functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
+    routes = sysfs.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
+    uplinks = read_uplinks(routes, readers)
+    errors = (*hcas.errors, *(error for reader in (*readers, proc, driver, routes) for error in reader.errors))
+    return NodePlatform(
+        kernel=system.release,
+        machine=system.machine,
+        kernel_arguments=proc.value(
+            os.path.basename(kernel_arguments), lambda text: _arguments_of_interest(text, wanted)
+        ),
+        iommu_devices=devices,
+        iommu_groups=None if groups is None else len(groups),
+        acpi_tables=(
+            None
+            if tables is None
+            else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES)
+        ),
+        functions=functions,
+        # the configuration space is read for the HCAs as well
+        errors=tuple(dict.fromkeys(errors)),
+        gpu=gpu,
+        boot=proc.value("sys/kernel/random/boot_id", str),
+        signed_modules=_signed_modules(roots),
+        identity=_read_identity(roots),
+        uplinks=uplinks,
+        locked_down=_locked_down(roots),
+    )
+
+
+def _read_identity(roots: typing.Sequence[str]) -> Identity:
+    """Read the identity of the node from DMI. Without root it can't be read, and the code that needs it reports that.
+
+    [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
+    or of F alone has no file]
+    """
+    readers = [sysfs.SysfsReader(os.path.join(root, "class/dmi/id")) for root in roots]
+    uuid, *serials = (
+        next(filter(None, (reader.value(name, str) for reader in readers)), "")
+        for name in ("product_uuid", "product_serial", "board_serial")
+    )
+    return make_identity(uuid, serials)
+
+
+def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
+    """Return whether the kernel refuses modules without a signature that it knows; None where that can't be read
+    without root.
+
+    Readers of its own: a file that can't be read is no fault of the node.
+
+    [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
+    """
+    return _any(
+        [
+            *(sysfs.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
+            _locked_down(roots),
+        ]
+    )
+
+
+def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
+    return _any(sysfs.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots)
+
+
+def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
+    known = [value for value in said if value is not None]
+    return any(known) if known else None
+
+
+def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
+    """NVIDIA's driver; None where it is not loaded.
+
+    :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel
+        Module  535.104.05 ...
+    """
+    if not any(reader.names("module/nvidia") for reader in readers):
+        return None
+
+    def first(name: str) -> typing.Optional[str]:
+        return next(filter(None, (reader.value(name, str) for reader in readers)), None)
+
+    return GpuDriver(
+        version=first("module/nvidia/version"),
+        open=None if said is None else "Open Kernel Module" in said.partition("\n")[0],
+        peermem=any(reader.names("module/nvidia_peermem") for reader in readers),
+        peer_clients=tuple(name for reader in readers for name in reader.names("kernel/mm/memory_peers")),
+        ofed=first("module/mlx5_core/version"),
+    )
+
+
+def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> tuple[str, ...]:
+    """A command line may hold secrets: only what is asked for leaves the node."""
+    return tuple(
+        argument
+        for argument in parse_command_line(text)
+        if argument in wanted or argument.partition("=")[0] in _ARGUMENTS
+    )
+
+
+def _folder(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
+    """Entries of a folder over all roots; None when a root has it and it can't be read."""
+    entries: list[str] = []
+    for reader in readers:
+        entries.extend(reader.names(name))
+    return None if any(name in reader.unread for reader in readers) else tuple(entries)
+
+
+def _read_function(hca: Hca, readers: typing.Sequence[sysfs.SysfsReader]) -> PciEvidence:
+    address = hca.pci.address if hca.pci else ""
+    folder = f"bus/pci/devices/{address}"
+    groups = [group for group in (reader.link(f"{folder}/iommu_group") for reader in readers) if group]
+    evidence = PciEvidence(
+        address=address,
+        driver=hca.pci.driver if hca.pci else None,
+        sriov_total=hca.sriov.total if hca.sriov else None,
+        sriov_current=hca.sriov.current if hca.sriov else None,
+        iommu_group=int(groups[0]) if groups and re.match(r"\A[0-9]{1,9}\Z", groups[0]) else None,
+        physical_function=hca.physical_function,
+        unread=hca.unread,
+    )
+    if hca.is_virtual:
+        return evidence
+    # in the folder of the port above it lies that of the function
+    own, above = (
+        next(filter(None, (reader.raw(f"{folder}/{name}") for reader in readers)), b"")
+        for name in ("config", "../config")
+    )
+    return dataclasses.replace(
+        evidence,
+        capability=pci_config.parse_sriov(own),
+        memory=next(
+            filter(None, (reader.value(f"{folder}/resource", parse.parse_vf_memory) for reader in readers)), None
+        ),
+        last_bus=pci_config.parse_last_bus(above),
+        acs=pci_config.parse_acs(above),
+    )

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The network functions of a node, from sysfs alone: no tool, no root, one pass.
+
+sysfs changes while it is read: functions come and go, files answer EINVAL. What vanished is left out and said; what
+could not be read is None and listed in ``unread``. An unread file is never taken for an absent one: only "no such file"
+means absent.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE
+from ..._model.boundary.fabric import LINK_GBPS
+from ..._model.boundary.form import Form
+from ..._model.boundary.words import VERSION, WORD
+from ..._model.node.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+    SriovAbsence,
+    VfAdministration,
+)
+from ..._parse.node import pci_config
+from ..._parse.node import sysfs as parse
+from ..._parse.node.ethtool import LinkModes
+from .ethtool import link_modes
+
+Value = typing.TypeVar("Value")
+
+#: no attribute is larger; a tree that is not sysfs must not fill the memory
+_MOST_BYTES = 65536
+_NETWORK_CLASS = "02"
+_INFINIBAND_CLASS = "0207"
+#: NVIDIA/Mellanox: an HCA without driver and without SR-IOV shows nothing but this
+_HCA_VENDORS = ("15b3",)
+
+
+class SysfsReader:
+    """Reads below one folder, and keeps what could not be read.
+
+    :ivar unread: names of the files, relative to the folder
+    :ivar errors: what happened to each, with its full path
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.unread: list[str] = []
+        self.errors: list[str] = []
+
+    def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
+        """Return the parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read or understood."""
+        raw = self.raw(name)
+        if raw is None:
+            return None
+        try:
+            return parser(raw.decode("utf-8").rstrip("\n"))
+        except (ParseError, UnicodeDecodeError) as error:
+            self._failed(name, str(error))
+            return None
+
+    def text(self, name: str) -> typing.Optional[str]:
+        """Free text. Bytes that are not UTF-8 are kept as ``\\xNN`` and said; they are no reason to lose the rest."""
+        raw = self.raw(name)
+        if raw is None:
+            return None
+        try:
+            return raw.decode("utf-8").rstrip("\n")
+        except UnicodeDecodeError:
+            self.errors.append(f"{os.path.join(self.folder, name)}: not UTF-8; its odd bytes are shown as \\xNN")
+            return raw.decode("utf-8", "backslashreplace").rstrip("\n")
+
+    def formed(self, name: str, form: Form) -> typing.Optional[str]:
+        """Return a text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``,
+        when its text is not of the form."""
+        return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it
+        can't be read."""
+        try:
+            return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=natural))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except OSError as error:
+            self._failed(name, error.strerror or str(error))
+            return ()
+
+    def link(self, name: str) -> typing.Optional[str]:
+        """Name of what a symbolic link leads to; None when there is no link. The text of the link alone would not do:
+        it may end in ``..``."""
+        path = os.path.join(self.folder, name)
+        try:
+            os.readlink(path)
+            return os.path.basename(os.path.realpath(path))
+        except (FileNotFoundError, NotADirectoryError):
+            # class/net holds a plain file too: bonding_masters
+            return None
+        except OSError as error:
+            self._failed(name, error.strerror or str(error))
+            return None
+
+    def above(self, name: str) -> str:
+        """Name of the folder in which that lies to which a symbolic link leads."""
+        return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
+
+    def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
+        """Return the first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read."""
+        try:
+            # without a buffer, so that no more is asked of a device than is needed
+            with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
+                return stream.read(most)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            # the kernel makes some files for every device, and this is how one says that it has no such thing
+            if error.errno != errno.EOPNOTSUPP:
+                self._failed(name, error.strerror or str(error))
+            return None
+
+    def number_if_any(self, name: str) -> typing.Optional[int]:
+        """Return the number in a file that says nothing by failing, as ``speed`` does without a link or in a driver
+        that has none; else None."""
+        try:
+            with open(os.path.join(self.folder, name), "rb") as stream:
+                return parse.parse_number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
+        except (OSError, ParseError, UnicodeDecodeError):
+            return None
+
+    def _failed(self, name: str, why: str) -> None:
+        self.unread.append(name)
+        self.errors.append(f"{os.path.join(self.folder, name)}: {why}")
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key in which mlx5_10 comes after mlx5_9."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
+
+
+def read_node(
+    roots: typing.Sequence[str],
+    netdevs: typing.Container[str] = (),
+    held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
+) -> NodeHcas:
+    """Read all network functions of interest below the given sysfs roots, as one list.
+
+    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or
+    of an HCA vendor, or named.
+
+    :param roots: usually just /sys. What a later root repeats is left out, and said
+    :param netdevs: names of interfaces that are of interest whatever carries them
+    :param held: what pods have, by PCI address (_observe/node/namespaces.py)
+    """
+    found: dict[str, Hca] = {}
+    errors: list[str] = []
+    for root in roots:
+        top = SysfsReader(root)
+        if not top.names("class") and not top.names("bus"):
+            errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
+        for hca in _read_root(root, netdevs, held or {}, errors):
+            if hca.name in found:
+                errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
+            else:
+                found[hca.name] = hca
+    hcas = sorted(
+        found.values(),
+        key=lambda hca: (
+            hca.rdma_device is None,
+            natural(hca.rdma_device or ""),
+            hca.pci.address if hca.pci else hca.name,
+        ),
+    )
+    return NodeHcas(tuple(hcas), tuple(errors))
+
+
+def _read_root(
+    root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: list[str]
+) -> typing.Iterator[Hca]:
+    top = SysfsReader(root)
+    rdma = _map_by_pci_address(top, "class/infiniband")
+    nets = _map_by_pci_address(top, "class/net")
+    functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
+    errors.extend(top.errors)
+    jobs: list[tuple[typing.Optional[str], typing.Optional[str], str]] = []
+    for address in functions:
+        folder = f"bus/pci/devices/{address}"
+        jobs.extend([(address, device, folder) for device in rdma.get(address, ())] or [(address, None, folder)])
+    # a device whose function is not under bus/pci is still a device: one without "device" link (rxe, siw), or on
+    # another bus
+    for device_address, devices in rdma.items():
+        if device_address not in functions:
+            jobs.extend(
+                (device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}")
+                for device in devices
+            )
+    for job_address, job_device, job_folder in jobs:
+        reader = SysfsReader(os.path.join(root, job_folder))
+        names = nets.get(job_address, ()) if job_address else ()
+        parts = held.get(job_address or "")
+        # an interface in a pod whose name on the node nobody kept may be the one
+        named = any(name in netdevs for name in (*names, *(parts.names if parts else ()))) or bool(
+            parts and parts.netdevs and not parts.names
+        )
+        hca = _read_hca(root, reader, job_address, job_device, names, named, parts)
+        errors.extend(reader.errors)
+        folders = (
+            (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
+        )
+        gone = [path for path in folders if not os.path.exists(path)]
+        if gone:
+            errors.append(
+                f"{gone[0]}: vanished while it was read, and is left out. Functions come and go while VFs are made:"
+                " read again"
+            )
+        elif hca is not None:
+            yield hca
+
+
+def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[str], list[str]]:
+    """Return the names below a class folder, by the PCI address that their ``device`` link leads to; None where it
+    leads to no PCI function."""
+    result: dict[typing.Optional[str], list[str]] = {}
+    for name in top.names(folder):
+        target = top.link(f"{folder}/{name}/device")
+        # between a virtio NIC and its PCI function is a bus of its own
+        if target and re.match(r"virtio[0-9]+\Z", target):
+            target = top.above(f"{folder}/{name}/device")
+        result.setdefault(target if target and parse.is_pci_address(target) else None, []).append(name)
+    return result
+
+
+def _read_hca(
+    root: str,
+    reader: SysfsReader,
+    address: typing.Optional[str],
+    device: typing.Optional[str],
+    netdev_names: typing.Sequence[str],
+    named: bool,
+    held: typing.Optional[HeldParts],
+) -> typing.Optional[Hca]:
+    """One function, or None when it is of no interest."""
+    if device is None and not _is_network(reader):
+        return None
+    physical_function = reader.link("physfn") if address else None
+    pci = _read_pci(reader, address, physical_function is None) if address else None
+    sriov = _read_sriov(reader) if address else None
+    if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
+        return None
+    rdma = SysfsReader(os.path.join(root, f"class/infiniband/{device}")) if device else None
+    if rdma is not None and address is None:
+        parent = rdma.formed("parent", INTERFACE)
+        netdev_names = (parent,) if parent else ()
+    # the kernel knows the interfaces of its own sysfs only
+    real = os.path.realpath(root) == "/sys"
+    found = (
+        read_netdev(SysfsReader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names
+    )
+    netdevs = tuple(netdev for netdev in found if netdev is not None)
+    index = _read_vf_index(reader, address, physical_function) if physical_function else None
+    # one function may carry several devices: the name of the RDMA device comes first
+    name = next(
+        filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), ""
+    )
+    hca = Hca(
+        name=name,
+        rdma_device=device,
+        netdevs=netdevs,
+        pci=pci,
+        node_guid=rdma.value("node_guid", parse.guid) if rdma else None,
+        node_description=rdma.text("node_desc") if rdma else None,
+        firmware=rdma.formed("fw_ver", VERSION) if rdma else None,
+        board=rdma.formed("board_id", WORD) if rdma else None,
+        hca_type=rdma.formed("hca_type", WORD) if rdma else None,
+        ports=read_ports(rdma, netdevs) if rdma else (),
+        sriov=sriov,
+        physical_function=physical_function,
+        vf_index=index,
+        administration=(
+            _read_administration(reader, physical_function, index) if physical_function and index is not None else None
+        ),
+        sriov_absence=_read_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
+        held=held,
+        unread=tuple(reader.unread + (rdma.unread if rdma else [])),
+    )
+    if rdma is not None:
+        reader.errors.extend(rdma.errors)
+    return hca
+
+
+def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_function: typing.Optional[str]) -> bool:
+    return (
+        sriov is not None
+        or physical_function is not None
+        or pci.device_class == _INFINIBAND_CLASS
+        or pci.vendor in _HCA_VENDORS
+    )
+
+
+def _is_network(reader: SysfsReader) -> bool:
+    """Asked first and alone: a server has hundreds of PCI functions that are something else."""
+    device_class = reader.value("class", parse.parse_hexadecimal)
+    return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
+
+
+def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optional[PciFunction]:
+    vendor = reader.value("vendor", parse.parse_hexadecimal)
+    device = reader.value("device", parse.parse_hexadecimal)
+    device_class = reader.value("class", parse.parse_hexadecimal)
+    if vendor is None or device is None or device_class is None:
+        return None
+    return PciFunction(
+        address=address,
+        vendor=f"{vendor:04x}",
+        device=f"{device:04x}",
+        device_class=f"{device_class >> 8:04x}",
+        driver=reader.link("driver"),
+        numa_node=reader.value("numa_node", parse.parse_numa_node),
+        # a VF has no link and no packet size of its own
+        link=_read_link(reader) if physical else PcieLink(),
+    )
+
+
+def _read_link(reader: SysfsReader) -> PcieLink:
+    """Read the PCIe link between a function and the port above it, in whose folder the function's lies."""
+    spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
+    own, above = (pci_config.parse_payload(space) if space is not None else None for space in spaces)
+    return PcieLink(
+        current_speed=reader.value("current_link_speed", parse.parse_pcie_speed),
+        current_width=reader.value("current_link_width", parse.parse_pcie_width),
+        max_speed=reader.value("max_link_speed", parse.parse_pcie_speed),
+        max_width=reader.value("max_link_width", parse.parse_pcie_width),
+        slot_speed=reader.value("../max_link_speed", parse.parse_pcie_speed),
+        slot_width=reader.value("../max_link_width", parse.parse_pcie_width),
+        payload=own.current if own else None,
+        payload_could=min(own.supported, above.supported) if own and above else None,
+    )
+
+
+def _read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
+    total = reader.value("sriov_totalvfs", parse.parse_number)
+    current = reader.value("sriov_numvfs", parse.parse_number)
+    if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
+        return None
+    return Sriov(total, current)
+
+
+def _read_sriov_absence(reader: SysfsReader) -> typing.Optional[SriovAbsence]:
+    space = reader.raw("config")
+    return None if space is None else pci_config.parse_sriov_absence(space)
+
+
+def _read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
+    physical = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function))
+    for name in physical.names(""):
+        match = re.match(r"\Avirtfn([0-9]+)\Z", name)
+        if match and physical.link(name) == address:
+            return int(match.group(1))
+    reader.errors.extend(physical.errors)
+    return None
+
+
+def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
+    """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
+    the kernel's own driver."""
+    folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
+    administration = VfAdministration(
+        node_guid=folder.value("node", parse.guid_of_bytes),
+        port_guid=folder.value("port", parse.guid_of_bytes),
+        link_policy=folder.value("policy", parse.link_policy),
+    )
+    reader.unread.extend(f"physfn/sriov/{index}/{item}" for item in folder.unread)
+    reader.errors.extend(folder.errors)
+    return administration if folder.unread or administration != VfAdministration() else None
+
+
+def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:
+    """Read a network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None
+    also for a representor.
+
+    In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function,
+    and are none of its ports.
+
+    :param real: it is one of this machine, so that the kernel can be asked for more than sysfs shows
+    """
+    if parse.is_representor(reader.text("phys_port_name") or ""):
+        return None
+    infiniband = reader.value("type", parse.parse_number) == parse.IPOIB_TYPE
+    address = reader.value("address", parse.parse_ipoib_address) if infiniband else None
+    place = reader.value("dev_port", parse.parse_number)
+    master = reader.link("master")
+    modes = link_modes(name) if real and not infiniband else LinkModes(None, None)
+    # in Mb/s; -1 is unknown
+    speed = None if infiniband else reader.number_if_any("speed")
+    netdev = Netdev(
+        name=name,
+        hardware_address=reader.formed("address", HARDWARE_ADDRESS) or "",
+        mtu=reader.value("mtu", parse.parse_number),
+        state=reader.formed("operstate", WORD),
+        port_guid=address.port_guid if address else None,
+        subnet_prefix=address.subnet_prefix if address else None,
+        queue_pair=address.queue_pair if address else None,
+        port=None if place is None else place + 1,
+        # a bridge is a master too
+        bond=master if master and reader.names("master/bonding") else None,
+        speed_gbps=speed / 1000 if speed and LINK_GBPS.fits(speed / 1000) else None,
+        supported_gbps=modes.supported,
+        partner_gbps=modes.partner,
+    )
+    if not os.path.exists(reader.folder):
+        owner.errors.append(
+            f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod"
+        )
+        return None
+    owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)
+    owner.errors.extend(reader.errors)
+    return netdev
+
+
+def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
+    """Of an RDMA device, by its folder and the network interfaces of its function."""
+    names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
+    return tuple(
+        _read_port(
+            reader, int(name), [netdev.mtu for netdev in netdevs if netdev.port == int(name) and netdev.mtu is not None]
+        )
+        for name in names
+    )
+
+
+def _read_port(reader: SysfsReader, number: int, mtus: typing.Sequence[int]) -> Port:
+    folder = f"ports/{number}"
+    rate = reader.value(f"{folder}/rate", parse.parse_rate)
+    link_layer = reader.formed(f"{folder}/link_layer", WORD)
+    pkeys = [
+        reader.value(f"{folder}/pkeys/{index}", parse.parse_hexadecimal) for index in reader.names(f"{folder}/pkeys")
+    ]
+    return Port(
+        number=number,
+        state=reader.value(f"{folder}/state", parse.enumeration),
+        physical_state=reader.value(f"{folder}/phys_state", parse.enumeration),
+        link_layer=link_layer,
+        rate_gbps=rate.gbps if rate else None,
+        width=rate.width if rate else None,
+        speed=rate.speed if rate else None,
+        lid=reader.value(f"{folder}/lid", parse.parse_hexadecimal) or None,
+        sm_lid=reader.value(f"{folder}/sm_lid", parse.parse_hexadecimal) or None,
+        # on Ethernet the lower half of a GID is made from the MAC or is an IP address: no port GUID
+        guid=reader.value(f"{folder}/gids/0", parse.port_guid_of_gid) if link_layer == "InfiniBand" else None,
+        pkeys=tuple(f"0x{pkey:04x}" for pkey in pkeys if pkey),
+        mtu=max(mtus, default=None),
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Clocks, idle states and threads of the CPUs."""
+
+from __future__ import annotations
+
+import re
+import struct
+import typing
+
+from ...._model.base.text import ranges
+from ...._parse.node import tuning as parse
+from ...._parse.node.sysfs import parse_number
+from ..sysfs import SysfsReader
+from .rows import Rows
+
+_CPUS = "devices/system/cpu"
+_NODES = "devices/system/node"
+_NODE = re.compile(r"\Anode([0-9]{1,4})\Z")
+#: what /dev/cpu_dma_latency says while nobody holds it (include/linux/pm_qos.h, PM_QOS_CPU_LATENCY_DEFAULT_VALUE)
+_NOT_HELD = 2_000_000_000
+_MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MULTILINE)
+
+
+def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
+    """:param devices: /dev of the node"""
+    rows.file("cpu_model", proc, "cpuinfo", _read_model)
+    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.parse_cpu_list(text)))
+    rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
+    for name in ("isolated", "nohz_full"):
+        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.parse_cpu_list(text)) or "none")
+    rows.file(
+        "turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)]
+    )
+    rows.file("turbo", sysfs, f"{_CPUS}/cpufreq/boost", parse.on_off)
+    rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
+    _of_numa_nodes(rows, sysfs)
+    held = _held(rows, devices)
+    online = sysfs.value(f"{_CPUS}/online", parse.parse_cpu_list)
+    if online is None:
+        rows.unread(
+            f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}",
+            "governor",
+            "cpu_driver",
+            "idle_latency",
+        )
+        return
+    for cpu in sorted(online):
+        folder = f"{_CPUS}/cpu{cpu}"
+        rows.file("governor", sysfs, f"{folder}/cpufreq/scaling_governor", parse.word, cpu)
+        rows.file("cpu_driver", sysfs, f"{folder}/cpufreq/scaling_driver", parse.word, cpu)
+        _idle(rows, sysfs, folder, cpu, held)
+
+
+def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
+    """A kernel without NUMA shows no node."""
+    rows.absent("numa_cpus")
+    for name in sysfs.names(_NODES):
+        node = _NODE.match(name)
+        if node:
+            rows.file(
+                "numa_cpus",
+                sysfs,
+                f"{_NODES}/{name}/cpulist",
+                lambda text: ranges(parse.parse_cpu_list(text)) or "none",
+                f"node {node.group(1)}",
+            )
+
+
+def _held(rows: Rows, devices: SysfsReader) -> int:
+    """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
+    already."""
+    before = len(devices.errors)
+    raw = devices.raw("cpu_dma_latency", 4)
+    if len(devices.errors) > before:
+        rows.unread(devices.errors[-1], "held_latency")
+    elif not raw or len(raw) < 4:
+        rows.absent("held_latency")
+    else:
+        (held,) = struct.unpack("=i", raw)
+        rows.add("held_latency", "none" if held >= _NOT_HELD else held)
+        return int(held)
+    return _NOT_HELD
+
+
+def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
+    """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
+    (drivers/cpuidle/governor.c)."""
+    before, deepest = len(sysfs.errors), None
+    for state in sysfs.names(f"{folder}/cpuidle"):
+        off = sysfs.value(f"{folder}/cpuidle/{state}/disable", parse_number)
+        latency = sysfs.value(f"{folder}/cpuidle/{state}/latency", parse_number)
+        if off == 0 and latency is not None and latency <= held:
+            deepest = max(latency, deepest or 0)
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "idle_latency")
+    elif deepest is None:
+        rows.absent("idle_latency")
+    else:
+        rows.add("idle_latency", deepest, cpu)
+
+
+def _read_model(text: str) -> typing.Optional[str]:
+    match = _MODEL.search(text)
+    return match.group(1) if match else None

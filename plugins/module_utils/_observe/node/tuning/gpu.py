@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GPUs by ``nvidia-smi``: of the node, of an observer's own image, or of the root in which the GPU operator's driver
+container has it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import typing
+
+from ...._model.base.errors import ParseError
+from ...._parse.node import kernel_config, nvidia_smi
+from ...process import command
+from ..sysfs import SysfsReader
+from .rows import Rows
+
+_LIMIT_SECONDS = 60.0
+#: R535 and later; before, the same mask was called clocks_throttle_reasons.active
+_REASONS, _REASONS_BEFORE = "clocks_event_reasons.active", "clocks_throttle_reasons.active"
+#: field of nvidia-smi: row
+_ROWS = {
+    "persistence_mode": "gpu_persistence",
+    "ecc.mode.current": "gpu_ecc",
+    "mig.mode.current": "gpu_mig",
+    "clocks.max.sm": "gpu_max_clock",
+    "driver_version": "gpu_driver",
+}
+_UNKNOWN_FIELD = "is not a valid field to query"
+#: where the GPU operator's driver container puts its root on the node
+_DRIVER_ROOT = "run/nvidia/driver"
+#: either gives HCAs the GPUs' memory by the drivers' own interface
+_PEERMEM = ("nvidia_peermem", "nv_peer_mem")
+_PROGRAMS = (
+    "usr/bin/nvidia-smi",
+    "usr/local/bin/nvidia-smi",
+    "bin/nvidia-smi",
+    "run/current-system/sw/bin/nvidia-smi",
+    "opt/bin/nvidia-smi",
+)
+
+
+def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
+    """:param host: folder in which the files of the node are
+    :param addresses: of the GPUs on PCI; without any nothing is asked
+    """
+    of_tool = (*_ROWS.values(), "gpu_slowed")
+    if not addresses:
+        rows.absent(*of_tool)
+        return
+    program = _find_program(host)
+    if program is None:
+        rows.unread(
+            "nvidia-smi is not on the node, nor in the root of a driver container",
+            *(row for row in of_tool if row != "gpu_driver"),
+        )
+        rows.file("gpu_driver", sysfs, "module/nvidia/version", str)
+        return
+    asked: list[str] = []
+    for reasons in (_REASONS, _REASONS_BEFORE):
+        asked = ["pci.bus_id", *_ROWS, reasons]
+        finished = command.run([*program, f"--query-gpu={','.join(asked)}", "--format=csv"], _LIMIT_SECONDS)
+        if _UNKNOWN_FIELD not in finished.stdout:
+            break
+    if finished.failure:
+        rows.unread(finished.failure, *of_tool)
+        return
+    try:
+        found = nvidia_smi.parse_gpus(finished.stdout, asked)
+    except ParseError as error:
+        rows.unread(str(error), *of_tool)
+        return
+    rows.absent(*of_tool)
+    for address in addresses:
+        if address not in found:
+            rows.unread(f"nvidia-smi does not show the GPU {address}, which is on PCI", *of_tool)
+    for address, gpu in found.items():
+        for field, row in _ROWS.items():
+            if field in gpu:
+                rows.add(row, gpu[field], address)
+        if reasons in gpu:
+            rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
+
+
+def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
+    """Read the mechanism by which HCAs reach the GPUs' memory, as the kernel was built: ``on``, ``off``, or
+    ``peermem``, a module that does without.
+
+    :param proc: has the configuration where the kernel keeps it; else the files of the node have it
+    """
+    rows.absent("p2pdma")
+    if not any_gpu:
+        return
+    release = os.uname().release
+    for reader, name in (
+        (proc, "config.gz"),
+        (host, f"boot/config-{release}"),
+        (host, f"usr/lib/modules/{release}/config"),
+    ):
+        before = len(reader.errors)
+        raw = reader.raw(name, kernel_config.MOST_BYTES)
+        if len(reader.errors) > before:
+            rows.unread(reader.errors[-1], "p2pdma")
+            return
+        if raw is None:
+            continue
+        try:
+            built = kernel_config.p2pdma(raw)
+        except ParseError as error:
+            rows.unread(f"{name}: {error}", "p2pdma")
+            return
+        peermem = any(os.path.isdir(os.path.join(sysfs.folder, "module", module)) for module in _PEERMEM)
+        rows.add("p2pdma", "on" if built else "peermem" if peermem else "off")
+        return
+    rows.unread(
+        f"there is neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules",
+        "p2pdma",
+    )
+
+
+def _find_program(host: str) -> typing.Optional[list[str]]:
+    """Return the command that runs the program; None where it is not installed."""
+    own = shutil.which("nvidia-smi", path=command.search_path())
+    if own is not None:
+        return [own]
+    for root in (host, os.path.join(host, _DRIVER_ROOT)):
+        for program in _PROGRAMS:
+            if root != "/" and os.path.isfile(os.path.join(root, program)):
+                chroot = shutil.which("chroot", path=command.search_path())
+                return [chroot, root, f"/{program}"] if chroot else None
+    return None

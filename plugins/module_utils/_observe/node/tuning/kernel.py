@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Memory, kernel and services: sysctls, what programs the node runs that decide for pods, and what the kernel has said
+of broken hardware."""
+
+from __future__ import annotations
+
+import os
+import re
+import typing
+
+from ...._model.base.errors import ParseError
+from ...._parse.node import kernel_log
+from ...._parse.node import tuning as parse
+from ..sysfs import SysfsReader
+from .rows import Rows
+
+_SYSCTLS = {
+    "swappiness": "vm/swappiness",
+    "dirty_ratio": "vm/dirty_ratio",
+    "dirty_background_ratio": "vm/dirty_background_ratio",
+    "numa_balancing": "kernel/numa_balancing",
+    "zone_reclaim_mode": "vm/zone_reclaim_mode",
+    "min_free_kbytes": "vm/min_free_kbytes",
+    "gc_thresh1": "net/ipv4/neigh/default/gc_thresh1",
+    "gc_thresh2": "net/ipv4/neigh/default/gc_thresh2",
+    "gc_thresh3": "net/ipv4/neigh/default/gc_thresh3",
+    "rmem_max": "net/core/rmem_max",
+    "wmem_max": "net/core/wmem_max",
+}
+#: a runtime whose limits its containers begin with
+_RUNTIMES = ("containerd", "crio")
+_BALANCER = "irqbalance"
+#: bytes of a file of a process; its status has some 1,500
+_MOST_OF_PROCESS = 16384
+_HUGE = re.compile(r"\Ahugepages-([0-9]{1,12})kB\Z")
+#: bytes of one record of /dev/kmsg, and records that are read at most: the buffer of a node that has much to say
+_RECORD, _MOST_RECORDS = 8192, 100_000
+
+
+def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader, host: SysfsReader) -> None:
+    """:param proc: of the node; its network sysctls are those of this process's network namespace
+    :param devices: /dev of the node
+    :param host: the node's files
+    """
+    for row, name in _SYSCTLS.items():
+        rows.file(row, proc, f"sys/{name}", parse.at_least_zero)
+    rows.file("swap_kib", proc, "swaps", parse.parse_swap_kib)
+    rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.chosen)
+    rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.chosen)
+    _hugepages(rows, sysfs)
+    rows.file("pci_realloc", proc, "cmdline", parse.pci_realloc)
+    rows.add("kernel", os.uname().release)
+    rows.add("ib_umad", "loaded" if os.path.isdir(os.path.join(sysfs.folder, "module/ib_umad")) else "absent")
+    rows.file("rdma_shared", sysfs, "module/ib_core/parameters/netns_mode", parse.on_off)
+    _processes(rows, proc)
+    rows.file("tuned", host, "etc/tuned/active_profile", _profile)
+    _faults(rows, devices)
+
+
+def _hugepages(rows: Rows, sysfs: SysfsReader) -> None:
+    before = len(sysfs.errors)
+    rows.absent("hugepages")
+    for name in sysfs.names("kernel/mm/hugepages"):
+        match = _HUGE.match(name)
+        if match:
+            rows.file(
+                "hugepages",
+                sysfs,
+                f"kernel/mm/hugepages/{name}/nr_hugepages",
+                parse.at_least_zero,
+                f"{match.group(1)}kB",
+            )
+    if "kernel/mm/hugepages" in sysfs.unread and len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[before], "hugepages")
+
+
+def _processes(rows: Rows, proc: SysfsReader) -> None:
+    """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
+    count.
+
+    Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
+    tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions
+    have one program for several tools.
+    """
+    before, balances = len(proc.errors), False
+    rows.absent("memlock")
+    for pid in proc.names(""):
+        name = _text(proc, pid, "comm").rstrip("\n") if pid.isdigit() else ""
+        if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_text(proc, pid, "status")):
+            continue
+        if name in _RUNTIMES:
+            rows.file("memlock", proc, f"{pid}/limits", parse.memlock, name)
+        balances = balances or name == _BALANCER
+    if len(proc.errors) > before and "" in proc.unread:
+        rows.unread(proc.errors[before], "memlock", "irqbalance")
+    else:
+        rows.add("irqbalance", "runs" if balances else "absent")
+
+
+def _text(proc: SysfsReader, pid: str, name: str) -> str:
+    """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
+    try:
+        with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
+            return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _profile(text: str) -> str:
+    """Several profiles stand in one line; NTO writes that of the node alone."""
+    if not re.match(r"\A[A-Za-z0-9_.\- ]{0,200}\Z", text):
+        raise ParseError("etc/tuned/active_profile", text, "names of profiles")
+    return text.strip() or "none"
+
+
+def _faults(rows: Rows, devices: SysfsReader) -> None:
+    path = os.path.join(devices.folder, "kmsg")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        # a node has it; a container may not
+        rows.unread(f"{path} is not there", "kernel_log")
+        return
+    except OSError as error:
+        rows.unread(f"{path}: {error.strerror}", "kernel_log")
+        return
+    try:
+        found = kernel_log.parse_faults(_records(handle))
+    except OSError as error:
+        rows.unread(f"{path}: {error.strerror}", "kernel_log")
+        return
+    finally:
+        os.close(handle)
+    for kind, address in found:
+        rows.add("kernel_log", kind, address)
+    if not found:
+        rows.add("kernel_log", "none")
+
+
+def _records(handle: int) -> typing.Iterator[str]:
+    for _count in range(_MOST_RECORDS):
+        try:
+            record = os.read(handle, _RECORD)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            # overwritten while it was read; the next read goes on behind it
+            continue
+        if not record:
+            return
+        yield record.decode("utf-8", "replace")

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Interfaces of the HCAs: ARP, MTU, and how RoCE is kept from losing packets."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ...._model.base.errors import RdmaError
+from ...._model.base.operand import operand
+from ...._model.base.text import ranges
+from ...._model.node.hca import Hca
+from ...._parse.node import dcb
+from ...._parse.node import tuning as parse
+from ...._parse.node.sysfs import parse_number
+from ...process import command
+from ..sysfs import SysfsReader
+from .rows import Rows, reader_of
+
+_LIMIT_SECONDS = 10.0
+_ARP = ("arp_announce", "arp_ignore", "rp_filter")
+ROCE = ("roce_trust", "roce_pfc", "roce_dscp", "roce_ecn", "roce_traffic_class", "roce_tos", "mtu")
+_PRIORITIES = range(8)
+
+
+def read(
+    rows: Rows,
+    readers: typing.Sequence[SysfsReader],
+    proc: SysfsReader,
+    configfs: SysfsReader,
+    hcas: typing.Iterable[Hca],
+) -> None:
+    """:param configfs: /sys/kernel/config of the node
+    :param hcas: all functions; VFs have what their PF has
+    """
+    rows.absent(*_ARP, *ROCE)
+    for hca in hcas:
+        if hca.is_virtual or hca.rdma_device is None:
+            continue
+        for netdev in hca.netdevs:
+            _arp(rows, proc, netdev.name, hca.name)
+            if any(port.link_layer == "Ethernet" for port in hca.ports):
+                rows.file(
+                    "mtu",
+                    reader_of(readers, f"class/net/{netdev.name}"),
+                    f"class/net/{netdev.name}/mtu",
+                    parse.at_least_zero,
+                    hca.name,
+                )
+                _roce(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
+        for port in hca.ports:
+            if port.link_layer == "Ethernet":
+                _device(
+                    rows,
+                    reader_of(readers, f"class/infiniband/{hca.rdma_device}"),
+                    configfs,
+                    hca.rdma_device,
+                    port.number,
+                    hca.name,
+                )
+
+
+def _arp(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
+    """Read the ARP settings. The greater one of all interfaces' and its own is in force
+    (Documentation/networking/ip-sysctl.rst)."""
+    for row in _ARP:
+        before = len(proc.errors)
+        values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", parse_number) for name in ("all", netdev)]
+        if len(proc.errors) > before:
+            rows.unread(proc.errors[-1], row)
+        elif all(value is not None for value in values):
+            rows.add(row, max(value for value in values if value is not None), hca)
+
+
+def _roce(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
+    """Trust, PFC and ECN of an interface: ``dcb`` asks any driver, files of sysfs are of NVIDIA's packages alone."""
+    by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
+    if by_file:
+        rows.file("roce_trust", sysfs, f"class/net/{netdev}/qos/trust", parse.word, hca)
+    _dcb(rows, netdev, hca, by_file)
+    before, states = len(sysfs.errors), []
+    for priority in _PRIORITIES:
+        both = [
+            sysfs.value(f"class/net/{netdev}/ecn/{side}/enable/{priority}", parse.on_off)
+            for side in ("roce_np", "roce_rp")
+        ]
+        states.append(None if None in both else both == ["on", "on"])
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "roce_ecn")
+    elif None in states:
+        rows.unread(f"{netdev}: only NVIDIA's driver packages show it (class/net/{netdev}/ecn)", "roce_ecn")
+    else:
+        rows.add("roce_ecn", ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
+
+
+def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
+    of_tool = ("roce_pfc", "roce_dscp", *(() if trust_known else ("roce_trust",)))
+    try:
+        tool = command.require("dcb", "iproute2 (Debian) or iproute (RHEL), 5.11 or newer")
+    except RdmaError as error:
+        rows.unread(str(error), *of_tool)
+        return
+    pfc, applications = (
+        command.run([tool, "-j", what, "show", "dev", operand(netdev, "the interface")], _LIMIT_SECONDS)
+        for what in ("pfc", "app")
+    )
+    if pfc.failure:
+        rows.unread(pfc.failure, "roce_pfc")
+    else:
+        rows.parsed("roce_pfc", dcb.lossless, pfc.stdout, hca)
+    if applications.failure:
+        rows.unread(applications.failure, *of_tool[1:])
+        return
+    try:
+        by_dscp = dcb.parse_priorities(applications.stdout)
+    except RdmaError as error:
+        rows.unread(str(error), *of_tool[1:])
+        return
+    if not trust_known:
+        rows.add("roce_trust", "dscp" if by_dscp else "pcp", hca)
+    rows.add("roce_dscp", " ".join(f"{dscp}:{priority}" for dscp, priority in sorted(by_dscp.items())) or "none", hca)
+
+
+def _device(rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str) -> None:
+    """Read the values that the driver puts into packets of programs that set none themselves."""
+    rows.file(
+        "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca
+    )
+    # the folder is there only where somebody has made it; to make one would change the node
+    rows.file("roce_tos", configfs, f"rdma_cm/{device}/ports/{port}/default_roce_tos", parse.at_least_zero, hca)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HCAs and GPUs on PCI: where they are, what lies between them, how they ask for memory and whose CPUs their interrupts
+go to."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ...._model.node.hca import Hca
+from ...._parse.node import pci_config, pci_path
+from ...._parse.node import sysfs as parse
+from ...._parse.node.tuning import parse_cpu_list, word
+from ..sysfs import SysfsReader
+from .rows import Rows, reader_of
+
+_DEVICES = "bus/pci/devices"
+_NVIDIA, _DISPLAYS = 0x10DE, (0x0300, 0x0302)
+#: of ConnectX-8, a function of its own by which it reaches GPUs (Linux 6.12 drivers/infiniband/hw/mlx5/data_direct.c)
+_MELLANOX, _DATA_DIRECT = 0x15B3, 0x2100
+_CPUS, _NUMA_NODES = "devices/system/cpu", "devices/system/node"
+_AS_ROOT = "only 64 bytes of the configuration space can be read; root reads all"
+
+
+class Function(typing.NamedTuple):
+    """A function and what reads it.
+
+    :ivar name: what a reader calls it
+    """
+
+    name: str
+    address: str
+    sysfs: SysfsReader
+
+    @property
+    def folder(self) -> str:
+        return f"{_DEVICES}/{self.address}"
+
+    @property
+    def path(self) -> pci_path.Path:
+        return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
+
+
+class PciHost(typing.NamedTuple):
+    """The host around the functions.
+
+    :ivar sysfs: that has its CPUs
+    :ivar data_direct: an HCA reaches GPUs by a function of its own
+    """
+
+    sysfs: SysfsReader
+    proc: SysfsReader
+    data_direct: bool = False
+
+
+def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
+    """Return whether any HCA has it."""
+    return any(
+        reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) == _MELLANOX
+        and reader.value(f"{_DEVICES}/{address}/device", parse.parse_hexadecimal) == _DATA_DIRECT
+        for reader in readers
+        for address in reader.names(_DEVICES)
+    )
+
+
+def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
+    """Physical functions with an RDMA device."""
+    with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
+    return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
+
+
+def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
+    """NVIDIA's GPUs, and rows of what they are."""
+    found = []
+    rows.absent("gpu_model")
+    for reader in readers:
+        before = len(reader.errors)
+        for address in reader.names(_DEVICES):
+            if reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) != _NVIDIA:
+                continue
+            kind = reader.value(f"{_DEVICES}/{address}/class", parse.parse_hexadecimal)
+            if kind is not None and kind >> 8 in _DISPLAYS:
+                found.append(Function(address, address, reader))
+                rows.file(
+                    "gpu_model",
+                    reader,
+                    f"{_DEVICES}/{address}/device",
+                    lambda text: f"10de:{parse.parse_hexadecimal(text):04x}",
+                    address,
+                )
+        if len(reader.errors) > before:
+            rows.unread(reader.errors[before], "gpu_model")
+    if found:
+        rows.add("gpus", len(found))
+    else:
+        rows.absent("gpus")
+    return found
+
+
+def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
+    rows.absent(
+        "pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated"
+    )
+    rows.absent("relaxed_ordering", "relaxed_ordering_gpu", "relaxed_ordering_root", "numa_told")
+    for function in (*cards, *hcas):
+        rows.add("pci_way", " ".join((function.path.root, *function.path.functions)), function.name)
+    _numa_told(rows, host.sysfs, (*cards, *hcas))
+    isolated = _isolated(rows, host.sysfs)
+    for hca in hcas:
+        rows.file(
+            "hca_model",
+            hca.sysfs,
+            f"{hca.folder}/device",
+            lambda text: f"{parse.parse_hexadecimal(text):04x}",
+            hca.name,
+        )
+        rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
+        rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
+        _requests(rows, hca)
+        _interrupts(rows, host.proc, hca, isolated)
+    for port, sysfs in {hca.path.functions[0]: hca.sysfs for hca in hcas if len(hca.path.functions) > 1}.items():
+        _ordering(rows, "relaxed_ordering_root", Function(port, port, sysfs))
+    rows.absent("gpu_numa", "gpu_link_width", "gpu_nic_path", "acs")
+    for card in cards:
+        rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _numa, card.name)
+        _ordering(rows, "relaxed_ordering_gpu", card)
+        _width(rows, card)
+        _nearest(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
+
+
+def _numa(text: str) -> str:
+    node = parse.parse_numa_node(text)
+    return "none" if node is None else str(node)
+
+
+def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
+    """``yes`` where the BIOS says of which NUMA node a function is; of a machine with one node it need not."""
+    before = len(sysfs.errors)
+    nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", parse_cpu_list)
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "numa_told")
+    for function in functions if len(nodes or ()) > 1 else ():
+        rows.file(
+            "numa_told",
+            function.sysfs,
+            f"{function.folder}/numa_node",
+            lambda text: "no" if parse.parse_numa_node(text) is None else "yes",
+            function.name,
+        )
+
+
+def _isolated(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
+    """CPUs that the kernel keeps free for jobs; None where that is not known."""
+    before = len(sysfs.errors)
+    found = [sysfs.value(f"{_CPUS}/{name}", parse_cpu_list) for name in ("isolated", "nohz_full")]
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "irq_isolated")
+        return None
+    return frozenset().union(*(cpus or () for cpus in found))
+
+
+def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
+    """Return its configuration space, or None with the reason at the rows."""
+    before = len(function.sysfs.errors)
+    space = function.sysfs.raw(f"{function.folder}/config")
+    if space is None or len(space) <= least:
+        why = (
+            function.sysfs.errors[-1]
+            if len(function.sysfs.errors) > before
+            else f"{function.address}/config: {_AS_ROOT if space else 'is not there'}"
+        )
+        rows.unread(why, *for_rows)
+        return None
+    return space
+
+
+def _requests(rows: Rows, hca: Function) -> None:
+    of_requests = ("max_read_request", "relaxed_ordering", "max_payload")
+    space = _read_space(rows, hca, 64, *of_requests)
+    if space is None:
+        return
+    asks, sends = pci_config.parse_requests(space), pci_config.parse_payload(space)
+    if asks is None or sends is None:
+        rows.unread(f"{hca.address}/config has no PCI Express capability that can be read", *of_requests)
+        return
+    rows.add("max_read_request", asks.read_bytes, hca.name)
+    rows.add("relaxed_ordering", "on" if asks.relaxed_ordering else "off", hca.name)
+    rows.add("max_payload", sends.current, hca.name)
+
+
+def _ordering(rows: Rows, row: str, function: Function) -> None:
+    space = _read_space(rows, function, 64, row)
+    asks = None if space is None else pci_config.parse_requests(space)
+    if asks is not None:
+        rows.add(row, "on" if asks.relaxed_ordering else "off", function.name)
+    elif space is not None:
+        rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
+
+
+def _interrupts(rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
+    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
+    kept free for jobs."""
+    before = len(hca.sysfs.errors) + len(proc.errors)
+    local = hca.sysfs.value(f"{hca.folder}/local_cpulist", parse_cpu_list)
+    served: set[int] = set()
+    for interrupt in hca.sysfs.names(f"{hca.folder}/msi_irqs"):
+        for name in ("effective_affinity_list", "smp_affinity_list"):
+            cpus = proc.value(f"irq/{interrupt}/{name}", parse_cpu_list)
+            if cpus:
+                served |= cpus
+                break
+    if len(hca.sysfs.errors) + len(proc.errors) > before:
+        rows.unread((hca.sysfs.errors + proc.errors)[-1], "irq_locality", "irq_isolated")
+        return
+    if local and served:
+        rows.add("irq_locality", "local" if served <= local else "remote", hca.name)
+    if served and isolated is not None:
+        rows.add("irq_isolated", "isolated" if served & isolated else "apart", hca.name)
+
+
+def _width(rows: Rows, card: Function) -> None:
+    """Lanes only: a GPU that idles slows its link down, and that is no fault."""
+    before = len(card.sysfs.errors)
+    current, most, slot = (
+        card.sysfs.value(f"{card.folder}/{name}", parse.parse_pcie_width)
+        for name in ("current_link_width", "max_link_width", "../max_link_width")
+    )
+    if len(card.sysfs.errors) > before:
+        rows.unread(card.sysfs.errors[-1], "gpu_link_width")
+    elif current and most:
+        could = min(most, slot or most)
+        rows.add("gpu_link_width", "full" if current >= could else f"x{current} of x{could}", card.address)
+
+
+def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
+    """Read the distance to the nearest HCA, and the bridges on that path that send packets up to the host though they
+    could go straight.
+
+    :param exempt: packets take another way, for which the bridges are set up in a manner of its own
+    """
+    if not hcas:
+        return
+    node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.parse_number), card.path
+    ways: list[tuple[int, int]] = []
+    for hca in hcas:
+        same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.parse_number)
+        ways.append((pci_path.DISTANCES.index(pci_path.distance(mine, hca.path, same)), len(ways)))
+    near, number = min(ways)
+    rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
+    for address in pci_path.between(mine, hcas[number].path):
+        if exempt:
+            rows.add("acs", "exempt", address)
+            continue
+        space = _read_space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
+        if space is not None:
+            redirects = pci_config.acs_redirects(space)
+            if redirects is None:
+                rows.unread(f"{address}/config: its extended capabilities can't be read to their end", "acs")
+            else:
+                rows.add("acs", "redirect" if redirects else "direct", address)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Programs, run with a hard limit. No shell, no inherited locale, no secrets in the environment.
+
+A program that runs too long, or prints too much, is ended with all that it started.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+import typing
+
+from ..._model.base.errors import ToolMissing
+from ..._model.base.text import both_ends
+from ..._parse.limits import MIB
+
+#: variables of this collection, of the API server's credentials, of Ansible and of AWX: no program that we start has a
+#: use for them
+_OURS = re.compile(r"RDMA_|K8S_AUTH_|HELM_KUBE|KUBECONFIG\Z|ANSIBLE_|AWX_|TOWER_|CONTROLLER_|AAP_|GATEWAY_")
+#: how other software names its secrets
+_SECRET = re.compile(r"PASSW|PASSPHRASE|TOKEN|SECRET|CREDENTIAL|AUTH|API_?KEY|ACCESS_KEY|PRIVATE_KEY", re.IGNORECASE)
+#: the diagnostics live in sbin, which a plain user's or a daemon's PATH may lack
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+#: bytes that a program may print: of those that ask one node, a table of some 100,000 neighbours is the longest
+MOST_OUTPUT = 64 * MIB
+#: characters at either end of an output in which words are looked for that say why a program failed
+_WORDS = 32 * 1024
+_PIECE = 64 * 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """The result of a program.
+
+    :ivar rc: its exit code; negative: ended by that signal; None: it ran into a limit
+    :ivar limit_seconds: the limit it ran under
+    :ivar most_bytes: the limit of what it prints
+    :ivar overflowed: whether it printed more than that
+    """
+
+    argv: tuple[str, ...]
+    rc: typing.Optional[int]
+    stdout: str
+    stderr: str
+    limit_seconds: float
+    most_bytes: int = MOST_OUTPUT
+    overflowed: bool = False
+
+    @property
+    def failure(self) -> str:
+        """Return why its output can't be trusted, in one line with its own message; empty when it ended with 0."""
+        if self.rc == 0:
+            return ""
+        # each line once: some tools repeat one for every packet
+        said = "\n".join(both_ends(text, 2 * _WORDS) for text in (self.stdout, self.stderr))
+        lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
+        words = both_ends("; ".join(lines))
+        how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with {self.rc}"
+        how = f"printed more than {self.most_bytes} bytes, and was ended" if self.overflowed else how
+        return f"{' '.join((os.path.basename(self.argv[0]), *self.argv[1:]))} {how}: {words or 'it said nothing'}"
+
+
+def search_path() -> str:
+    """PATH of this process, then the folders that it lacks."""
+    own = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    return os.pathsep.join(own + [folder for folder in _FOLDERS if folder not in own])
+
+
+def require(tool: str, package: str) -> str:
+    """Path of a program.
+
+    :raises ToolMissing: it is not installed; ``package`` is what brings it
+    """
+    path = shutil.which(tool, path=search_path())
+    if path is None:
+        raise ToolMissing(tool, package)
+    return path
+
+
+def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
+    """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
+
+    :param kept: with what the names of secrets begin that the program needs
+    """
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not _OURS.match(name) and (name.startswith(kept) or not _SECRET.search(name))
+    }
+    return {**own, "LC_ALL": "C", "PATH": search_path()}
+
+
+def run(
+    argv: typing.Sequence[str], limit_seconds: float, kept: tuple[str, ...] = (), most_bytes: int = MOST_OUTPUT
+) -> Finished:
+    """Run one program to its end, or to a limit. Its failure is an answer, not an exception.
+
+    :param argv: from outside comes only what ``operand`` has let through
+    :param kept: as in ``environment``
+    :param most_bytes: of both streams together. Behind them the program is ended, and what it printed before is kept
+    """
+    variables = make_environment(kept)
+    with subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=variables,
+        start_new_session=True,
+    ) as process:
+        try:
+            rc, out, err, overflowed = _read(process, limit_seconds, most_bytes)
+        except BaseException:
+            # an interrupt must not leave the program behind
+            _end_session(process.pid)
+            raise
+    return Finished(tuple(argv), rc, out, err, limit_seconds, most_bytes, overflowed)
+
+
+def _read(
+    process: subprocess.Popen[bytes], limit_seconds: float, most_bytes: int
+) -> tuple[typing.Optional[int], str, str, bool]:
+    """Read both streams of a program while they come, and end it at a limit.
+
+    :returns: its exit code or None, both streams, and whether there was more than ``most_bytes`` of them
+    """
+    end, left = time.monotonic() + limit_seconds, most_bytes
+    streams = [typing.cast(typing.IO[bytes], stream) for stream in (process.stdout, process.stderr)]
+    texts = {stream: bytearray() for stream in streams}
+    rc: typing.Optional[int] = None
+    overflowed = False
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            os.set_blocking(stream.fileno(), False)
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map() and not overflowed:
+            ready = selector.select(max(0.0, end - time.monotonic()))
+            for key, _events in ready:
+                stream = typing.cast(typing.IO[bytes], key.fileobj)
+                piece = os.read(stream.fileno(), _PIECE)
+                if not piece:
+                    selector.unregister(stream)
+                overflowed = overflowed or len(piece) > left
+                texts[stream] += piece[:left]
+                left -= min(left, len(piece))
+            # a program that never stops printing is never silent either
+            if not ready or time.monotonic() >= end:
+                break
+        has_ended = not selector.get_map()
+    if has_ended and not overflowed:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            rc = process.wait(max(0.0, end - time.monotonic()))
+    if rc is None:
+        _end_session(process.pid)
+    # each is let go as soon as it is decoded
+    out, err = (texts.pop(stream).decode("utf-8", "backslashreplace") for stream in streams)
+    return rc, out, err, overflowed
+
+
+def _end_session(leader: int) -> None:
+    """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and
+    some ignore SIGTERM."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+Job = typing.TypeVar("Job")
+Answer = typing.TypeVar("Answer")
+
+
+def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
+    """``work`` on every job, up to ``parallel`` at once; answers in the order of the jobs."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
+        return tuple(pool.map(work, jobs))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``helm template --include-crds`` prints, and the examples that a ClusterServiceVersion carries.
+
+Helm writes each document behind a line ``# Source: <chart>/<file>``; files of a chart's folder ``crds`` come first.
+[src helm v3 pkg/action/action.go renderResources]
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..kubernetes.resource import Resource, ResourceError, json_of, mapping_at, title_of
+
+_SOURCE = re.compile(r"^# Source: (\S+)[ \t]*$", re.MULTILINE)
+_EXAMPLES = "alm-examples"
+
+
+def definitions_text(text: str) -> str:
+    """Return the documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and
+    never upgrades.
+
+    Definitions among the templates are left out: those Helm upgrades itself.
+    """
+    found, folders = [], typing.cast(list[str], [])
+    for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE):
+        source = _SOURCE.search(part)
+        # a file may hold several documents, and Helm names it before the first one
+        folders = source[1].split("/")[:-1] if source else folders
+        if "crds" in folders and "templates" not in folders:
+            found.append(part.strip("\n"))
+    return "".join(f"---\n{part}\n" for part in found)
+
+
+def olm_examples(resource: Resource) -> tuple[dict[str, typing.Any], ...]:
+    """Objects of a ClusterServiceVersion's annotation alm-examples.
+
+    :raises ResourceError: it holds no list of objects
+    """
+    text = mapping_at(resource, "metadata", "annotations").get(_EXAMPLES)
+    if not text:
+        return ()
+    what = f"{title_of(resource)}: annotation {_EXAMPLES}"
+    data = json_of(text, what)
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise ResourceError(f"{what} is no list of objects")
+    return tuple(data)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Log of the SR-IOV network operator, or of its config daemon [sriov-network-operator pkg/log: zap's console encoder]:
+time, level, place, message and fields as JSON, with tabs.
+"""
+
+from __future__ import annotations
+
+from ..._model.base.errors import ParseError
+from ..._model.base.text import both_ends
+from ..limits import decode_json
+
+#: how a controller writes that a sync ended with an error and will be repeated; other errors in the log stop nothing
+_FAILED = "\tReconciler error\t"
+#: errors of a sync that say no more than that one of its steps failed, which wrote a line of its own before
+#: [pkg/host/internal/sriov/sriov.go v1.6.0]
+_WITHOUT_CAUSE = ("cannot configure sriov interfaces", "cannot reset sriov interfaces")
+#: characters of an error, less those that stand for what is left out
+_MOST = 495
+
+
+def last_error(text: str) -> str:
+    """Error of the last sync that failed, 500 characters at most; empty when none did. Where it is long the object that
+    was refused is in its middle."""
+    lines = text.splitlines()
+    place = next((number for number in reversed(range(len(lines))) if _FAILED in lines[number]), None)
+    if place is None:
+        return ""
+    fields = lines[place].partition(_FAILED)[2].strip()
+    # cut off, or another encoder: the whole of it says more than nothing
+    error = _error(fields) or fields
+    if error in _WITHOUT_CAUSE:
+        steps = (
+            _error(line.rpartition("\t")[2])
+            for line in reversed(lines[:place])
+            if "\tERROR\t" in line and _FAILED not in line
+        )
+        cause = next((step for step in steps if step and step not in _WITHOUT_CAUSE), "")
+        error = f"{error}: {cause}" if cause else error
+    return both_ends(error, _MOST)
+
+
+def _error(fields: str) -> str:
+    """Return the error in the fields of a line; empty where they have none."""
+    try:
+        data = decode_json(fields, "log of the config daemon", unique=False)
+    except ParseError:
+        return ""
+    return str(data.get("error") or "") if isinstance(data, dict) else ""

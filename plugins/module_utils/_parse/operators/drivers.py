@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver containers of NVIDIA's operators: what their policies ask for, and by what of a node the image is chosen.
+
+[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, NicNodePolicySpec, pkg/nodeinfo; NVIDIA/gpu-operator
+v26.3.3 api/nvidia/v1 DriverSpec, api/nvidia/v1alpha1 NVIDIADriverSpec, internal/state/nodepool.go]
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.boundary.kubernetes import LABEL_VALUE, SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
+from ..._model.operators.drivers import GPU_OF_NODES, OF_NICS, DriverHost, DriverPolicy
+from ..kubernetes.resource import (
+    Resource,
+    excerpt_of,
+    items_of,
+    known,
+    labels_of,
+    mapping_at,
+    name_of,
+    text_of,
+    title_of,
+)
+
+_NFD = "feature.node.kubernetes.io/"
+_GPU_LABELS = (
+    "nvidia.com/gpu.present",
+    f"{_NFD}pci-10de.present",
+    f"{_NFD}pci-0302_10de.present",
+    f"{_NFD}pci-0300_10de.present",
+)
+_OFED_STATE = "state-OFED"
+
+
+def driver_policy(resource: Resource) -> DriverPolicy:
+    """Parse a NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
+
+    :raises ResourceError: no such object
+    """
+    kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
+    if kind in OF_NICS:
+        return _of_nics(resource, kind, name)
+    return _of_gpu_nodes(resource, kind, name) if kind == GPU_OF_NODES else _of_gpus(resource, kind, name)
+
+
+def driver_selector(resource: Resource) -> dict[str, str]:
+    """Labels of the nodes that a policy is for; none where it is for all.
+
+    :raises ResourceError: no such object
+    """
+    return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
+
+
+def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    spec, status = mapping_at(resource, "spec", "ofedDriver"), mapping_at(resource, "status")
+    part = next(
+        (item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {}
+    )
+    ready = (part.get("state") or status.get("state")) == "ready"
+    return DriverPolicy(
+        kind,
+        name,
+        bool(spec),
+        _image(spec),
+        _text(spec, "version"),
+        spec.get("forcePrecompiled") is True,
+        _text(mapping_at(spec, "repoConfig"), "name"),
+        bool(spec) and ready,
+        "" if ready else excerpt_of(_text(part, "message") or _text({} if part else status, "reason")),
+    )
+
+
+def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    """Its operator takes an absent ``enabled`` for true. With useNvidiaDriverCRD objects of kind NVIDIADriver bring the
+    driver instead."""
+    spec = mapping_at(resource, "spec", "driver")
+    container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
+    ready = mapping_at(resource, "status").get("state") == "ready"
+    repositories = _text(mapping_at(spec, "repoConfig"), "configMapName")
+    delegated = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is True
+    precompiled = spec.get("usePrecompiled") is True
+    return DriverPolicy(
+        kind,
+        name,
+        container,
+        _image(spec),
+        _text(spec, "version"),
+        precompiled,
+        repositories,
+        container and ready,
+        delegated=delegated,
+    )
+
+
+def _of_gpu_nodes(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    spec, ready = mapping_at(resource, "spec"), mapping_at(resource, "status").get("state") == "ready"
+    repositories = _text(mapping_at(spec, "repoConfig"), "name")
+    return DriverPolicy(
+        kind, name, True, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, ready
+    )
+
+
+def _text(parent: typing.Mapping[str, typing.Any], key: str) -> str:
+    return str(parent.get(key) or "")
+
+
+def _image(spec: typing.Mapping[str, typing.Any]) -> str:
+    return "/".join(filter(None, (_text(spec, "repository"), _text(spec, "image"))))
+
+
+def driver_host(node: Resource) -> DriverHost:
+    """Parse a v1 Node. The kernel is that of the kubelet where node feature discovery does not say it.
+
+    :raises ResourceError: no Node
+    """
+    labels, told = labels_of(node), mapping_at(node, "status", "nodeInfo")
+    return DriverHost(
+        text_of(SUBDOMAIN, name_of(node), "Node"),
+        known(WORD, labels.get(f"{_NFD}system-os_release.ID")),
+        known(VERSION, labels.get(f"{_NFD}system-os_release.VERSION_ID")),
+        known(VERSION, labels.get(f"{_NFD}kernel-version.full") or told.get("kernelVersion")),
+        # it stands in a command
+        known(LABEL_VALUE, told.get("architecture")),
+        known(VERSION, labels.get(f"{_NFD}system-os_release.OSTREE_VERSION")),
+        any(labels.get(label) == "true" for label in _GPU_LABELS),
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""OpenShift's kinds that change a machine to facts: MachineConfig, KubeletConfig, MachineConfigPool."""
+
+from __future__ import annotations
+
+import datetime
+import typing
+
+from ..._model.boundary.kubernetes import SUBDOMAIN
+from ..._model.kubernetes.disruption import MachinePool
+from ..._model.kubernetes.host import HostConfig
+from ..kubernetes.resource import (
+    Resource,
+    excerpt_of,
+    items_of,
+    labels_of,
+    mapping_at,
+    moment_of,
+    name_of,
+    number_of,
+    selector_of,
+    text_at,
+    text_of,
+    texts_of,
+)
+from .sriov_operator import STATE_ANNOTATIONS
+
+#: of a MachineConfigPool that the collection has paused
+PAUSED_ANNOTATION = "linerate.rdma/paused"
+#: before the names of annotations that its daemon keeps on a node
+DAEMON = "machineconfiguration.openshift.io/"
+#: by which the clocks of the API server and of the operator may differ
+_CLOCKS = datetime.timedelta(seconds=2)
+#: settings of the kubelet in words
+_SETTINGS = {
+    "topologyManagerPolicy": "topology manager",
+    "topologyManagerScope": "topology manager's scope",
+    "cpuManagerPolicy": "CPU manager",
+    "reservedSystemCPUs": "system CPUs",
+}
+
+
+def machine_pool(resource: Resource) -> MachinePool:
+    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means
+    nothing.
+
+    :raises ResourceError: none, or a count is no number
+    """
+    name = name_of(resource)
+    what = f"MachineConfigPool {name}"
+    spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
+    conditions = {str(item.get("type")): item for item in items_of(status, "conditions", what)}
+    told = [
+        excerpt_of(item.get("message"))
+        for kind, item in sorted(conditions.items())
+        if kind.endswith("Degraded") and item.get("status") == "True"
+    ]
+    return MachinePool(
+        name=name,
+        selector=selector_of(spec, "nodeSelector", what),
+        labels=labels_of(resource),
+        config_selector=selector_of(spec, "machineConfigSelector", what),
+        max_unavailable=None if spec.get("maxUnavailable") is None else str(spec["maxUnavailable"]),
+        paused=bool(spec.get("paused", False)),
+        # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+        paused_by_operator=mapping_at(resource, "metadata", "annotations").get(f"{STATE_ANNOTATIONS}state") == "Paused",
+        paused_by_us=PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations"),
+        wanted_config=text_at(SUBDOMAIN, mapping_at(spec, "configuration"), "name", what),
+        sources=tuple(
+            text_of(SUBDOMAIN, item.get("name"), what)
+            for item in items_of(mapping_at(spec, "configuration"), "source", what)
+        ),
+        current_config=text_at(SUBDOMAIN, mapping_at(status, "configuration"), "name", what),
+        machines=number_of(status.get("machineCount", 0), f"{what}: machineCount"),
+        updated=number_of(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
+        degraded=number_of(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),
+        conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
+        message=excerpt_of("; ".join(dict.fromkeys(filter(None, told)))),
+    )
+
+
+def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
+    """Parse a MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
+
+    :param live: what the cluster has in its place
+    :raises ResourceError: none
+    """
+    name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
+    kind = str(resource.get("kind"))
+    what = f"{kind} {name}"
+    files = [f"file {item.get('path')}" for item in items_of(mapping_at(spec, "config", "storage"), "files", what)]
+    arguments = texts_of(spec, "kernelArguments", what)
+    settings = [f"{_SETTINGS.get(key, key)} {value}" for key, value in mapping_at(spec, "kubeletConfig").items()]
+    words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else []), *settings]
+    had = mapping_at(seen, "spec")
+    return HostConfig(
+        kind=kind,
+        name=name,
+        what=", ".join(words),
+        labels=labels_of(resource),
+        selector=selector_of(spec, "machineConfigPoolSelector", what),
+        # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config
+        # addFinalizerToKubeletConfig]
+        generated=texts_of(mapping_at(seen, "metadata"), "finalizers", what),
+        refusal=_refusal(seen, what),
+        there=live is not None and all(had.get(key) == value for key, value in spec.items()),
+    )
+
+
+def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
+    """Return the operator's objection to a KubeletConfig as it is now: its last condition, which is of type Success or
+    Failure (that one with status False).
+
+    [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
+    """
+    conditions = items_of(mapping_at(resource, "status"), "conditions", what)
+    if not conditions or not _of_this_generation(resource, conditions[-1], what):
+        return None
+    last = conditions[-1]
+    return "" if last.get("type") == "Success" else excerpt_of(last.get("message")) or "it gives no reason"
+
+
+def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
+    """Return whether the operator said it of the KubeletConfig as it is now.
+
+    It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new
+    one, and the API server keeps when each manager changed the spec last. [machine-config-operator
+    pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
+    """
+    metadata = mapping_at(resource, "metadata")
+    seen = mapping_at(resource, "status").get("observedGeneration")
+    if seen:
+        return bool(seen == metadata.get("generation"))
+    entries = items_of(metadata, "managedFields", what)
+    changed = [
+        moment_of(entry.get("time"))
+        for entry in entries
+        if not entry.get("subresource") and "f:spec" in mapping_at(entry, "fieldsV1")
+    ]
+    times = [moment for moment in changed if moment is not None]
+    said = moment_of(condition.get("lastTransitionTime"))
+    if metadata.get("generation") == 1 or not times:
+        return metadata.get("generation") == 1
+    return said is not None and said >= max(times) - _CLOCKS

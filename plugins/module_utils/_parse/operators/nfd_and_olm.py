@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install
+it."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import kind_of
+from ..._model.boundary.form import shown
+from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
+from ..._model.boundary.words import VERSION, WORD
+from ..._model.operators.feature_discovery import WorkerConfig
+from ..._model.operators.sriov_operator import OlmObject
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    known,
+    mapping_at,
+    name_of,
+    text_at,
+    text_of,
+    texts_of,
+    title_of,
+)
+
+#: name of the package, and the beginning of the name of its ClusterServiceVersions
+PACKAGE = "sriov-network-operator"
+
+
+def is_worker(daemon: Resource) -> bool:
+    """Return whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its
+    container runs."""
+    containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
+    words = [
+        word
+        for container in containers
+        for key in ("command", "args")
+        for word in texts_of(container, key, "DaemonSet")
+    ]
+    return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
+
+
+def config_maps(daemon: Resource) -> tuple[str, ...]:
+    """Return the names of the ConfigMaps that a DaemonSet mounts."""
+    volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
+    names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
+    return tuple(str(name) for name in names if name)
+
+
+def worker_text(config_map: Resource) -> str:
+    """Return the worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf,
+    OpenShift nfd-worker-conf."""
+    return next(
+        (
+            str(text)
+            for name, text in sorted(mapping_at(config_map, "data").items())
+            if str(name).startswith("nfd-worker")
+        ),
+        "",
+    )
+
+
+def worker_config(data: typing.Any) -> WorkerConfig:
+    """:param data: the configuration, loaded
+    :raises ResourceError: of another form
+    """
+    default = WorkerConfig()
+    pci = _section(_section(data, "sources"), "pci")
+    return WorkerConfig(
+        classes=tuple(item.lower() for item in _texts(pci, "deviceClassWhitelist", default.classes)),
+        fields=_texts(pci, "deviceLabelFields", default.fields),
+        sources=_texts(_section(data, "core"), "labelSources", default.sources),
+    )
+
+
+def _section(data: typing.Any, key: str) -> dict[str, typing.Any]:
+    if data is not None and not isinstance(data, dict):
+        raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
+    value = (data or {}).get(key)
+    if value is not None and not isinstance(value, dict):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no mapping")
+    return value or {}
+
+
+def _texts(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    value = data.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {shown(value)}")
+    return tuple(value)
+
+
+def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
+    """Return a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is
+    about another one.
+
+    :param csv: with what the names of the package's ClusterServiceVersions begin
+    :raises ResourceError: neither has a name
+    """
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    name = text_of(OBJECT_NAME, name, title_of(resource))
+    found = OlmObject(
+        known(WORD, resource.get("kind")), name, text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name)
+    )
+    if found.kind == "Subscription":
+        if spec.get("name") != package:
+            return None
+        told = [
+            f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}"
+            for item in _true(items_of(status, "conditions", name))
+        ]
+        return OlmObject(
+            found.kind,
+            name,
+            found.namespace,
+            known(WORD, status.get("state")),
+            "; ".join(told),
+            known(VERSION, status.get("installedCSV")),
+        )
+    if not name.startswith(csv):
+        return None
+    message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    return OlmObject(
+        found.kind,
+        name,
+        found.namespace,
+        known(WORD, status.get("phase")),
+        message,
+        known(VERSION, spec.get("version")),
+    )
+
+
+def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
+    """Yield those of a Subscription's conditions that hold; each of its types names a trouble."""
+    return (item for item in conditions if item.get("status") == "True")

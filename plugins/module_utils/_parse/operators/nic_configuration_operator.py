@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of NVIDIA's NIC configuration operator, as the API server sends them, to facts.
+
+NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` says what a card is, ``spec`` which templates decide on
+it, conditions how far they are [nic-configuration-operator api/v1alpha1/nicdevice_types.go, pkg/consts/consts.go].
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.boundary.devices import PCI_ADDRESS
+from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
+from ..._model.node.firmware import NicDevice, NicState, NicTemplate
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    excerpt_of,
+    items_of,
+    known,
+    mapping_at,
+    name_of,
+    text_at,
+    text_of,
+)
+
+#: reasons of conditions for which nothing waits
+_THROUGH = ("UpdateSuccessful", "DeviceConfigSpecEmpty", "DeviceFirmwareSpecEmpty", "DeviceFirmwareConfigMatch")
+_CONDITIONS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress", "FirmwareConfigMatch")
+
+
+def nic_device(resource: Resource) -> NicDevice:
+    """Parse a card of a node. The operator writes PSIDs in lower case.
+
+    :raises ResourceError: no such object, or one of which the operator has not said yet where it is
+    """
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    what = f"NicDevice {name}"
+    ports = tuple(text_of(PCI_ADDRESS, port.get("pci"), f"{what}: port") for port in items_of(status, "ports", name))
+    if not status.get("node") or not ports:
+        raise ResourceError(f"NicDevice {name}: its status names no node or no port")
+    waiting = [
+        item
+        for item in items_of(status, "conditions", name)
+        if item.get("type") in _CONDITIONS and item.get("reason") not in _THROUGH
+    ]
+    return NicDevice(
+        name=name,
+        node=text_at(SUBDOMAIN, status, "node", what),
+        ports=ports,
+        psid=text_at(WORD, status, "psid", what).upper(),
+        firmware=text_at(VERSION, status, "firmwareVersion", what),
+        dpu=status.get("dpu") is True,
+        configured=bool(mapping_at(spec, "configuration").get("template")),
+        updated=bool(spec.get("firmware")),
+        waits=(text_at(WORD, waiting[0], "reason", what) or "no reason") if waiting else "",
+        message=str(waiting[0].get("message") or "")[:300] if waiting else "",
+        namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
+        type=text_at(WORD, status, "type", what).lower(),
+        serial=text_at(WORD, status, "serialNumber", what),
+    )
+
+
+def node_of(resource: Resource) -> str:
+    """The node of a NicDevice whose status may not be readable: the daemon of the operator makes the Node its owner
+    [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Empty where it has no such owner.
+
+    :raises ResourceError: no such object
+    """
+    owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
+    return next((known(SUBDOMAIN, owner.get("name")) for owner in owners if owner.get("kind") == "Node"), "")
+
+
+def nic_state(resource: Resource) -> NicState:
+    """Parse the progress of the operator with the settings of a card. Only a condition of this generation counts.
+
+    :raises ResourceError: no such object
+    """
+    name, configuration = name_of(resource), mapping_at(resource, "spec", "configuration")
+    conditions = {str(item.get("type")): item for item in items_of(mapping_at(resource, "status"), "conditions", name)}
+    config, firmware = conditions.get("ConfigUpdateInProgress", {}), conditions.get("FirmwareUpdateInProgress", {})
+    template = configuration.get("template")
+    return NicState(
+        name=name,
+        template=dict(template) if isinstance(template, typing.Mapping) else {},
+        seen=config.get("observedGeneration") is not None
+        and config.get("observedGeneration") == mapping_at(resource, "metadata").get("generation"),
+        reason=excerpt_of(config.get("reason")),
+        message=str(config.get("message") or "")[:300],
+        firmware=excerpt_of(firmware.get("reason")),
+    )
+
+
+def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
+    """Parse a template, and whose it is.
+
+    :param label: by whose value the collection knows what it made
+    :raises ResourceError: no such object
+    """
+    name = name_of(resource)
+    cards = mapping_at(resource, "status").get("nicDevices")
+    if cards is not None and not isinstance(cards, list):
+        raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is no list")
+    return NicTemplate(
+        name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ()))
+    )

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of OpenShift's Node Tuning Operator to facts. [cluster-node-tuning-operator pkg/apis/tuned/v1,
+performanceprofile/v2; pkg/tuned/status.go]"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.node.node_tuning import NodeProfile
+from ..kubernetes.resource import Resource, excerpt_of, items_of, mapping_at, name_of, number_of
+
+
+def node_profile(resource: Resource) -> NodeProfile:
+    """Parse a tuned.openshift.io/v1 Profile, named as its node.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"Profile {name}"
+    spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
+    wanted = str(mapping_at(spec, "config").get("tunedProfile") or "")
+    texts = {str(item.get("name")): str(item.get("data") or "") for item in items_of(spec, "profile", what)}
+    applied, degraded = (_condition(status, kind, what) for kind in ("Applied", "Degraded"))
+    seen, generation = status.get("observedGeneration"), mapping_at(resource, "metadata").get("generation")
+    return NodeProfile(
+        node=name,
+        wanted=wanted,
+        active=excerpt_of(status.get("tunedProfile")),
+        data=texts.get(wanted),
+        current=seen is None or generation is None or number_of(seen, what) >= number_of(generation, what),
+        applied=applied.get("status") == "True",
+        degraded=degraded.get("status") == "True",
+        message=excerpt_of((degraded if degraded.get("status") == "True" else applied).get("message")),
+    )
+
+
+def invalid(resource: Resource) -> str:
+    """Return why the operator does not take a Tuned; empty where it does, or does not say.
+
+    :raises ResourceError: no Tuned
+    """
+    valid = _condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
+    if valid.get("status") != "False":
+        return ""
+    return excerpt_of(valid.get("message") or valid.get("reason")) or "it gives no reason"
+
+
+def selected_nodes(resource: Resource) -> dict[str, str]:
+    """Labels of the nodes that a PerformanceProfile is for.
+
+    :raises ResourceError: none
+    """
+    return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
+
+
+def recommends(resource: Resource) -> dict[str, int]:
+    """Priority of each profile that a Tuned recommends; of several the one that wins.
+
+    :raises ResourceError: no Tuned
+    """
+    found: dict[str, int] = {}
+    what = f"Tuned {name_of(resource)}"
+    for item in items_of(mapping_at(resource, "spec"), "recommend", what):
+        name, priority = str(item.get("profile") or ""), number_of(item.get("priority") or 0, what)
+        found[name] = min(priority, found.get(name, priority))
+    return found
+
+
+def _condition(status: typing.Mapping[str, typing.Any], kind: str, what: str) -> typing.Mapping[str, typing.Any]:
+    return next((item for item in items_of(status, "conditions", what) if item.get("type") == kind), {})

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of NVIDIA's network operator and of multus, as the API server sends them, to facts.
+
+Where each kind says how far it is: status.state and status.appliedStates of a NicClusterPolicy, status.state and
+status.reason of the networks [network-operator v26.4.1 api/v1alpha1], status.allocations of the pools of nv-ipam, and
+the text of a NetworkAttachmentDefinition.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.base.marks import MANAGER, is_ours
+from ..._model.boundary.words import WORD
+from ..._model.kubernetes.objects import Attachment
+from ..._model.operators.nvidia import NicPolicy, Reported
+from ..kubernetes.resource import Resource, excerpt_of, items_of, known, mapping_at, name_of, why_not_read
+from ..limits import decode_json
+
+_CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
+
+
+def reported(resource: Resource) -> Reported:
+    """Parse an object whose status says how far it is. A status of an older wish is none: newer releases say of which
+    generation their conditions are.
+
+    :raises ResourceError: no such object
+    """
+    name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
+    kind = known(WORD, resource.get("kind"))
+    seen = [item.get("observedGeneration") for item in items_of(status, "conditions", name)]
+    older = any(isinstance(number, int) and number < (metadata.get("generation") or 0) for number in seen)
+    namespace = metadata.get("namespace")
+    return Reported(
+        kind=kind,
+        name=f"{namespace}/{name}" if namespace else name,
+        state="" if older else known(WORD, status.get("state")),
+        reason=excerpt_of(status.get("reason")),
+        parts=tuple(
+            map(
+                _part,
+                (
+                    item
+                    for item in items_of(status, "appliedStates", name)
+                    if item.get("state") not in ("ready", "ignore")
+                ),
+            )
+        ),
+        nodes=tuple(str(item.get("nodeName", "")) for item in items_of(status, "allocations", name)),
+    )
+
+
+def _part(item: typing.Mapping[str, typing.Any]) -> str:
+    text = f"{item.get('name') or 'a part without a name'} {item.get('state') or 'without a state'}"
+    return f"{text}: {item['message']}" if item.get("message") else text
+
+
+def nic_policy(resource: Resource) -> NicPolicy:
+    """Parse a NicClusterPolicy, with whose it is.
+
+    :raises ResourceError: none
+    """
+    spec = mapping_at(resource, "spec")
+    configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
+    return NicPolicy(
+        name=name_of(resource),
+        state=known(WORD, mapping_at(resource, "status").get("state")),
+        ours=is_ours(mapping_at(resource, "metadata", "labels")),
+        configs={part: text for part, text in configs.items() if text},
+        owners={part: owner for part in configs if (owner := _owner(resource, part))},
+    )
+
+
+def _owner(resource: Resource, part: str) -> str:
+    """Return the manager that wrote the part's configuration, as server-side apply keeps it; empty when it is the
+    collection, or not known."""
+    for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
+        if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
+            return str(entry.get("manager") or "")
+    return ""
+
+
+def attachment(resource: Resource) -> Attachment:
+    """Parse a NetworkAttachmentDefinition: its first plugin, or why multus could not read it.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    if why_not_read(resource):
+        return Attachment(name, fault=f"it is {why_not_read(resource)}")
+    text = mapping_at(resource, "spec").get("config")
+    if not text:
+        return Attachment(name, fault="spec.config is empty")
+    try:
+        config = decode_json(text, "spec.config", unique=False)
+    except (TypeError, ParseError) as error:
+        return Attachment(name, fault=f"spec.config is no JSON: {error}")
+    if not isinstance(config, dict):
+        return Attachment(name, fault="spec.config is no mapping")
+    plugins = config.get("plugins", [config])
+    if (
+        not isinstance(plugins, list)
+        or not plugins
+        or not all(isinstance(plugin, dict) and plugin.get("type") for plugin in plugins)
+    ):
+        return Attachment(name, fault="spec.config names no plugin with a type")
+    return Attachment(name, plugins[0])

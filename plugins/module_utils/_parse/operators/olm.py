@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of OLM v0. Their forms: github.com/operator-framework/api, pkg/operators/v1alpha1 and v1, and
+packages.operators.coreos.com/v1."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.marks import is_ours
+from ..._model.operators.olm import Catalog, Channel, InstallPlan, OperatorGroup, Package, ServiceVersion, Subscription
+from ..kubernetes.resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, texts_of
+
+#: states of a requirement that is met
+_MET = ("Present", "Satisfied")
+
+
+def _text(parent: Resource, key: str) -> str:
+    value = parent.get(key)
+    return "" if value is None else str(value)
+
+
+def _namespace(resource: Resource) -> str:
+    return _text(mapping_at(resource, "metadata"), "namespace")
+
+
+def _ours(resource: Resource) -> bool:
+    return is_ours(labels_of(resource))
+
+
+def _words(parent: Resource) -> str:
+    """Reason and message."""
+    return ": ".join(_text(parent, key) for key in ("reason", "message") if parent.get(key))
+
+
+def catalog(resource: Resource) -> Catalog:
+    """:raises ResourceError: no CatalogSource"""
+    status = mapping_at(resource, "status")
+    state = _text(mapping_at(status, "connectionState"), "lastObservedState")
+    return Catalog(
+        name_of(resource),
+        _namespace(resource),
+        state,
+        _text(status, "message"),
+        _text(mapping_at(resource, "spec"), "address"),
+    )
+
+
+def package(resource: Resource) -> Package:
+    """Parse a PackageManifest, which is a package as one catalog offers it.
+
+    :raises ResourceError: none, or it does not name its catalog
+    """
+    name, status = name_of(resource), mapping_at(resource, "status")
+    if not status.get("catalogSource"):
+        raise ResourceError(f"PackageManifest {name}: status.catalogSource is missing")
+    channels = tuple(
+        Channel(
+            _text(item, "name"),
+            _text(item, "currentCSV"),
+            {_text(entry, "name"): _text(entry, "version") for entry in items_of(item, "entries", name)},
+        )
+        for item in items_of(status, "channels", name)
+    )
+    # a package with one channel need not say that it is the default
+    default = _text(status, "defaultChannel") or (channels[0].name if len(channels) == 1 else "")
+    return Package(name, _text(status, "catalogSource"), _text(status, "catalogSourceNamespace"), default, channels)
+
+
+def operator_group(resource: Resource) -> OperatorGroup:
+    """:raises ResourceError: no OperatorGroup"""
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    selector = mapping_at(spec, "selector")
+    selects = bool(mapping_at(selector, "matchLabels") or items_of(selector, "matchExpressions", name))
+    named = (
+        texts_of(mapping_at(resource, "status"), "namespaces", name)
+        if selects
+        else texts_of(spec, "targetNamespaces", name)
+    )
+    # OLM writes all namespaces as one without a name
+    return OperatorGroup(name, _namespace(resource), tuple(sorted(filter(None, named))), selects, _ours(resource))
+
+
+def subscription(resource: Resource) -> Subscription:
+    """One of no package is nobody's: any tenant can make it.
+
+    :raises ResourceError: no Subscription
+    """
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    conditions = [item for item in items_of(status, "conditions", name) if item.get("status") == "True"]
+    return Subscription(
+        name=name,
+        namespace=_namespace(resource),
+        package=_text(spec, "name"),
+        channel=_text(spec, "channel"),
+        source=_text(spec, "source"),
+        source_namespace=_text(spec, "sourceNamespace"),
+        approval=_text(spec, "installPlanApproval"),
+        state=_text(status, "state"),
+        current=_text(status, "currentCSV"),
+        installed=_text(status, "installedCSV"),
+        plan=_text(mapping_at(status, "installPlanRef"), "name"),
+        troubles={_text(item, "type"): _words(item) or "no reason given" for item in conditions},
+        ours=_ours(resource),
+    )
+
+
+def install_plan(resource: Resource) -> InstallPlan:
+    """:raises ResourceError: no InstallPlan"""
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    bundles = [
+        condition
+        for item in items_of(status, "bundleLookups", name)
+        for condition in items_of(item, "conditions", name)
+    ]
+    # an unpack that is under way is no trouble
+    failed = [_words(item) for item in (*items_of(status, "conditions", name), *bundles) if _failed(item)]
+    message = "; ".join(dict.fromkeys(filter(None, (_text(status, "message"), *failed))))
+    versions = texts_of(spec, "clusterServiceVersionNames", name)
+    return InstallPlan(
+        name, _namespace(resource), _text(status, "phase"), spec.get("approved") is True, versions, message
+    )
+
+
+def _failed(condition: Resource) -> bool:
+    return (_text(condition, "type"), condition.get("status")) in (
+        ("Installed", "False"),
+        ("BundleLookupFailed", "True"),
+    )
+
+
+def service_version(resource: Resource) -> ServiceVersion:
+    """:raises ResourceError: no ClusterServiceVersion"""
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    deployments = items_of(mapping_at(spec, "install", "spec"), "deployments", name)
+    return ServiceVersion(
+        name=name,
+        namespace=_namespace(resource),
+        phase=_text(status, "phase"),
+        reason=_text(status, "reason"),
+        message=_text(status, "message"),
+        version=_text(spec, "version"),
+        replaces=_text(spec, "replaces"),
+        requirements=tuple(_unmet(items_of(status, "requirementStatus", name), name)),
+        definitions=tuple(
+            _text(item, "name") for item in items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
+        ),
+        deployments=tuple(_text(item, "name") for item in deployments),
+        webhooks=tuple(dict.fromkeys(_service(item) for item in items_of(spec, "webhookdefinitions", name))),
+    )
+
+
+def _service(webhook: Resource) -> str:
+    """Name of the Service that OLM makes for a webhook (pkg/controller/install/webhook.go): of its deployment, without
+    dots."""
+    return f"{_text(webhook, 'deploymentName').replace('.', '-')}-service"
+
+
+def _unmet(requirements: typing.Iterable[Resource], name: str) -> typing.Iterator[str]:
+    for item in requirements:
+        dependents = [
+            _text(part, "message") or _text(part, "kind")
+            for part in items_of(item, "dependents", name)
+            if part.get("status") not in _MET
+        ]
+        if item.get("status") not in _MET or dependents:
+            text = f"{_text(item, 'kind')} {_text(item, 'name')}: {_text(item, 'status')}"
+            yield ", ".join(filter(None, (text, _text(item, "message"), *dependents)))

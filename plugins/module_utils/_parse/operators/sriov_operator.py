@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The kinds of the SR-IOV network operator, and its installation, to facts."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.once import find_second, list_keys
+from ..._model.boundary.devices import HARDWARE_ADDRESS, INTERFACE, PCI_ADDRESS, PCI_ID
+from ..._model.boundary.form import shown
+from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
+from ..._model.boundary.words import VERSION, WORD
+from ..._model.kubernetes.disruption import LabelSelector, NodePool, OperatorSettings
+from ..._model.operators.olm import RetainedObject
+from ..._model.operators.sriov_operator import (
+    NodeState,
+    OperatorInstallation,
+    Policy,
+    StateInterface,
+    StateVf,
+    SupportedNic,
+    VfGroup,
+    WantedInterface,
+)
+from ..kubernetes.core import workload
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    excerpt_of,
+    items_of,
+    known,
+    mapping_at,
+    name_of,
+    number_of,
+    selector_of,
+    text_at,
+    text_of,
+    texts_of,
+    title_of,
+)
+from ..kubernetes.tenancy import UNPROVEN, release_of
+
+_Item = typing.TypeVar("_Item")
+#: with what the operator's annotations of nodes, node states and pools begin
+STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
+
+
+def node_state(resource: Resource) -> NodeState:
+    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of
+    its type, the state is one that failed, with the reason, and that of the other nodes counts.
+
+    :raises ResourceError: none
+    """
+    name = text_of(SUBDOMAIN, name_of(resource), "SriovNetworkNodeState")
+    try:
+        return _state(resource, name)
+    except ResourceError as error:
+        return NodeState(name, (), (), "Failed", str(error), "", "", 0)
+
+
+def _state(resource: Resource, name: str) -> NodeState:
+    what = f"SriovNetworkNodeState {name}"
+    status = mapping_at(resource, "status")
+    annotations = mapping_at(resource, "metadata", "annotations")
+    return NodeState(
+        node=name,
+        wanted=_each_once(
+            [_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)],
+            f"{what}: spec interfaces",
+        ),
+        interfaces=_each_once(
+            [_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"
+        ),
+        sync_status=text_at(WORD, status, "syncStatus", what),
+        last_sync_error=excerpt_of(status.get("lastSyncError")),
+        current_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}current-state", what),
+        desired_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}desired-state", what),
+        generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
+        wanted_rdma_mode=text_at(WORD, mapping_at(resource, "spec", "system"), "rdmaMode", what),
+        rdma_mode=text_at(WORD, mapping_at(status, "system"), "rdmaMode", what),
+    )
+
+
+def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
+    """Return the functions of a list.
+
+    :raises ResourceError: two entries have one PCI address
+    """
+    number = find_second(list_keys(type(items[0])), items) if items else None
+    if number is not None:
+        raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier one")
+    return tuple(items)
+
+
+def _wanted(item: Resource, what: str) -> WantedInterface:
+    return WantedInterface(
+        address=text_at(PCI_ADDRESS, item, "pciAddress", what),
+        vfs_count=number_of(item.get("numVfs", 0), f"{what}: spec numVfs"),
+        name=text_at(INTERFACE, item, "name", what),
+        groups=tuple(_group(group, what) for group in items_of(item, "vfGroups", what)),
+        mtu=number_of(item.get("mtu") or 0, f"{what}: spec mtu"),
+        link_type=text_at(WORD, item, "linkType", what),
+        eswitch_mode=text_at(WORD, item, "eSwitchMode", what),
+        external=bool(item.get("externallyManaged", False)),
+    )
+
+
+def _group(group: Resource, what: str) -> VfGroup:
+    first, last = vf_range(str(group.get("vfRange", "")), what)
+    return VfGroup(
+        policy=text_at(OBJECT_NAME, group, "policyName", what),
+        resource=text_at(WORD, group, "resourceName", what),
+        device_type=text_at(WORD, group, "deviceType", what),
+        mtu=number_of(group.get("mtu") or 0, f"{what}: mtu of a vfGroup"),
+        rdma=bool(group.get("isRdma", False)),
+        first=first,
+        last=last,
+    )
+
+
+def vf_range(text: str, what: str) -> tuple[int, int]:
+    """Indices of virtual functions, as ``0-3``.
+
+    :raises ResourceError: another form
+    """
+    first, dash, last = text.partition("-")
+    if not dash:
+        raise ResourceError(f"{what}: '{text}' is no range of virtual functions such as 0-3")
+    return number_of(first, f"{what}: vfRange"), number_of(last, f"{what}: vfRange")
+
+
+def _interface(item: Resource, what: str) -> StateInterface:
+    return StateInterface(
+        name=text_at(INTERFACE, item, "name", what),
+        address=text_at(PCI_ADDRESS, item, "pciAddress", what),
+        vendor=text_at(PCI_ID, item, "vendor", what),
+        device=text_at(PCI_ID, item, "deviceID", what),
+        driver=text_at(WORD, item, "driver", what) or None,
+        link_type=text_at(WORD, item, "linkType", what) or None,
+        mtu=_number_at(item, "mtu", what),
+        total_vfs=number_of(item.get("totalvfs", 0), f"{what}: totalvfs"),
+        vfs_count=number_of(item.get("numVfs", 0), f"{what}: numVfs"),
+        vfs=_each_once([_function(vf, what) for vf in items_of(item, "Vfs", what)], f"{what}: Vfs"),
+        eswitch_mode=text_at(WORD, item, "eSwitchMode", what) or None,
+        admin_state=text_at(WORD, item, "linkAdminState", what) or None,
+    )
+
+
+def _function(vf: Resource, what: str) -> StateVf:
+    return StateVf(
+        index=number_of(vf.get("vfID"), f"{what}: vfID"),
+        address=text_at(PCI_ADDRESS, vf, "pciAddress", what),
+        driver=text_at(WORD, vf, "driver", what) or None,
+        name=text_at(INTERFACE, vf, "name", what) or None,
+        guid=text_at(HARDWARE_ADDRESS, vf, "guid", what) or None,
+        mtu=_number_at(vf, "mtu", what),
+    )
+
+
+def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
+    return None if parent.get(key) is None else number_of(parent[key], f"{what}: {key}")
+
+
+def policy(resource: Resource) -> Policy:
+    """Parse a SriovNetworkNodePolicy.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"SriovNetworkNodePolicy {name}"
+    spec, selector = mapping_at(resource, "spec"), mapping_at(resource, "spec", "nicSelector")
+    return Policy(
+        name=name,
+        resource_name=str(spec.get("resourceName", "")),
+        vfs_count=number_of(spec.get("numVfs", 0), f"{what}: numVfs"),
+        node_selector={str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()},
+        vendor=str(selector.get("vendor") or "").lower(),
+        device=str(selector.get("deviceID") or "").lower(),
+        root_devices=tuple(address.lower() for address in texts_of(selector, "rootDevices", what)),
+        pf_names=texts_of(selector, "pfNames", what),
+        # where nothing is said, the webhook writes 99 [sriov-network-operator pkg/webhook/mutate.go]
+        priority=number_of(spec.get("priority", 99), f"{what}: priority"),
+        device_type=str(spec.get("deviceType") or ""),
+        mtu=number_of(spec.get("mtu") or 0, f"{what}: mtu"),
+        rdma=bool(spec.get("isRdma", False)),
+        link_type=str(spec.get("linkType") or ""),
+        eswitch_mode=str(spec.get("eSwitchMode") or ""),
+        external=bool(spec.get("externallyManaged", False)),
+        net_filter=str(selector.get("netFilter") or ""),
+        vdpa_type=str(spec.get("vdpaType") or ""),
+        exclude_topology=bool(spec.get("excludeTopology", False)),
+    )
+
+
+def node_pool(resource: Resource) -> NodePool:
+    """Parse a SriovNetworkPoolConfig.
+
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    limit = spec.get("maxUnavailable")
+    return NodePool(
+        name=name,
+        # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go
+        # findNodePoolConfig]
+        selector=selector_of(spec, "nodeSelector", f"SriovNetworkPoolConfig {name}") or LabelSelector(),
+        max_unavailable=None if limit is None else str(limit),
+        rdma_mode=text_at(WORD, spec, "rdmaMode", f"SriovNetworkPoolConfig {name}"),
+        offload=bool(mapping_at(spec, "ovsHardwareOffloadConfig").get("name")),
+    )
+
+
+def operator_settings(resource: Resource) -> OperatorSettings:
+    """Parse a SriovOperatorConfig.
+
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    return OperatorSettings(
+        disable_drain=bool(spec.get("disableDrain", False)),
+        mode=str(spec.get("configurationMode") or "daemon"),
+        disabled_plugins=texts_of(spec, "disablePlugins", f"SriovOperatorConfig {name}"),
+    )
+
+
+def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
+    """Return the operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
+    [sriov-network-operator api/v1/helper.go]
+
+    :raises ResourceError: a value of another form
+    """
+    found = []
+    for name, value in sorted(mapping_at(resource, "data").items()):
+        ids = str(value).lower().split() if len(str(value)) < 100 else []
+        if len(ids) != 3 or not all(map(PCI_ID.fits, ids)):
+            raise ResourceError(
+                f"{title_of(resource)}: data[{shown(name)}] is '{shown(value)}'; expected three PCI ids: vendor,"
+                " physical and virtual function"
+            )
+        found.append(SupportedNic(*ids))
+    return tuple(found)
+
+
+def installation(resource: Resource) -> OperatorInstallation:
+    """Return the operator's Deployment.
+
+    :raises ResourceError: none
+    """
+    labels = mapping_at(resource, "metadata", "labels")
+    containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
+    environment = {
+        str(entry.get("name")): str(entry.get("value", ""))
+        for container in containers
+        for entry in items_of(container, "env", title_of(resource))
+    }
+    work = workload(resource)
+    image = next(iter(work.images), "")
+    tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
+    return OperatorInstallation(
+        deployment=work,
+        version=known(VERSION, labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
+        origin=origin_of(labels, work.namespace),
+        resource_prefix=known(SUBDOMAIN, environment.get("RESOURCE_PREFIX")),
+    )
+
+
+def kept_release(
+    namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
+) -> typing.Optional[RetainedObject]:
+    """Return why a Helm release is not proven to be the collection's: any user may have installed one of that name.
+    None where it is proven.
+
+    Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then
+    installs the operator into it.
+
+    :param ours: whether the namespace carries the label of the collection. Who makes a namespace may label it so
+    :param operators: Deployments in the namespace that run the operator
+    :param proven: whether a ClusterRoleBinding proves the release
+    """
+    made = any(release_of(item) == (release, namespace) for item in operators)
+    if ours and made and proven:
+        return None
+    missing = UNPROVEN if made else "it installed no SR-IOV network operator that is there"
+    why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
+    remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
+    return RetainedObject(
+        f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy
+    )
+
+
+def runs_operator(containers: typing.Iterable[Resource]) -> bool:
+    """Return whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
+
+    By what they run and are told, not by a name, which Helm's fullnameOverride changes.
+
+    :raises ResourceError: a container of another form
+    """
+    return any(
+        "sriov-network-operator" in texts_of(container, "command", "a container")
+        or any(
+            entry.get("name") == "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE"
+            for entry in items_of(container, "env", "a container")
+        )
+        for container in containers
+    )
+
+
+def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+    """Return the installer of a Deployment: olm, nvidia-network-operator, helm or unknown."""
+    if "olm.owner" in labels:
+        return "olm"
+    if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith(
+        "sriov-network-operator"
+    ):
+        return "nvidia-network-operator"
+    if namespace == "nvidia-network-operator":
+        return "nvidia-network-operator"
+    return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What makes the collection's objects in AWX, and what removes them: arguments of the modules of awx.awx, in the order
+in which they are called.
+
+Texts that AWX itself fills in have its own braces. They never pass through a template of Ansible.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.version import COLLECTION_VERSION
+from ..._model.intent.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, SurveyQuestion, Template
+from ..._model.run.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
+from .awx_templates import render_survey, render_templates, way
+
+#: prose of the approval as long as no plan is in it
+_APPROVE = "Read the output of the job before this one: what would be made, and which nodes would drain or reboot."
+
+_TOLD = "(job.artifacts.linerate_rdma | default({}))"
+_MESSAGE = "{{ job.name }}: {{ " + _TOLD + ".summary | default(job.status) }} {{ url }}"
+_BODY = "{{ " + _TOLD + " | tojson }}"
+_WAITS = "{{ {'approval': approval_node_name, 'plan': job.description} | tojson }}"
+_ANSWERED = "{{ {'approval': approval_status} | tojson }}"
+
+
+def render_objects(wanted: AwxWanted) -> list[AwxObject]:
+    """Render the objects of AWX, in an order in which no object is named before it exists."""
+    return [
+        *_projects(wanted),
+        _environment(wanted),
+        _bmc_type(wanted),
+        _archive_type(wanted),
+        *_notification(wanted),
+        *_inventory(wanted),
+        *(_job_template(wanted, template) for template in render_templates(_describes(wanted))),
+        _workflow(wanted),
+        *_nodes(wanted),
+        *_schedule(wanted),
+    ]
+
+
+def render_removals(wanted: AwxWanted) -> list[AwxObject]:
+    """Render the removals of all objects, in the opposite order. What belongs to an object goes with it: nodes with
+    their workflow, schedules and sources likewise.
+
+    It does not depend on what is wanted beside the names, so that it removes what an older intent made.
+    """
+    name, organization = wanted.name, {"organization": wanted.organization}
+    made: tuple[tuple[str, tuple[str, ...], Data], ...] = (
+        ("workflow_job_template", (_workflow_name(name),), organization),
+        ("job_template", tuple(_template_name(name, template) for template in render_templates(True)), organization),
+        ("inventory", (name,), organization),
+        ("notification_template", (_notification_name(name),), organization),
+        ("execution_environment", (name,), {}),
+        ("project", (_site_name(name), _playbooks_name(name)), {**organization, "wait": False}),
+        ("credential_type", (_bmc_name(name), _archive_name(name)), {}),
+    )
+    return [
+        AwxObject(kind, each, {"name": each, "state": "absent", **more}) for kind, names, more in made for each in names
+    ]
+
+
+def render_approval(wanted: AwxWanted, text: str) -> AwxObject:
+    """Render the object that puts a text into the approval of the workflow.
+
+    :param text: the plan's
+    """
+    return _approval_node(wanted, {"description": text})
+
+
+def _projects(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    common = {"organization": wanted.organization, "scm_type": "git", "scm_update_on_launch": True, "wait": wanted.wait}
+    yield _made(
+        "project",
+        _playbooks_name(wanted.name),
+        "The playbooks of linerate.rdma",
+        scm_url=wanted.playbooks_url,
+        scm_branch=wanted.playbooks_branch or COLLECTION_VERSION,
+        **common,
+    )
+    yield _made(
+        "project",
+        _site_name(wanted.name),
+        "The nodes and the intent of this site",
+        scm_url=wanted.site_url,
+        scm_branch=wanted.site_branch,
+        **_given(credential=wanted.scm_credential),
+        **common,
+    )
+
+
+def _environment(wanted: AwxWanted) -> AwxObject:
+    more = _given(credential=wanted.image_credential)
+    return _made(
+        "execution_environment",
+        wanted.name,
+        "Ansible with linerate.rdma and all that it needs",
+        image=wanted.image,
+        organization=wanted.organization,
+        **more,
+    )
+
+
+def _bmc_type(wanted: AwxWanted) -> AwxObject:
+    about = "Who may ask the BMCs of the nodes, for those whose inventory names nobody"
+    return _credential_type(
+        _bmc_name(wanted.name), about, _login("Token of a session, instead of both"), BMC_ENVIRONMENT
+    )
+
+
+def _archive_type(wanted: AwxWanted) -> AwxObject:
+    about = "Where the archive of the report goes, so that it survives the job, and who may write there"
+    # it may be signed, and is as good as a password then
+    address = {"id": "address", "label": "Address that takes PUT", "type": "string", "secret": True}
+    environment = {"address": ENVIRONMENT, **LOGIN_ENVIRONMENT}
+    return _credential_type(
+        _archive_name(wanted.name), about, [address, *_login("Bearer token, instead of both")], environment
+    )
+
+
+def _login(token: str) -> list[Data]:
+    return [
+        {"id": "user", "label": "User", "type": "string"},
+        {"id": "password", "label": "Password", "type": "string", "secret": True},
+        {"id": "token", "label": token, "type": "string", "secret": True},
+    ]
+
+
+def _credential_type(name: str, about: str, fields: list[Data], environment: typing.Mapping[str, str]) -> AwxObject:
+    injectors = {"env": {variable: "{{ " + field + " | default('') }}" for field, variable in environment.items()}}
+    return _made("credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors)
+
+
+def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    if not wanted.notification_type:
+        return
+    ended = {"message": _MESSAGE, "body": _BODY}
+    waits = {
+        "message": "{{ approval_node_name }} waits for you: {{ workflow_url }}",
+        "body": _WAITS,
+    }
+    answered = {
+        state: {
+            "message": "{{ approval_node_name }}: " + state.replace("_", " ") + " {{ workflow_url }}",
+            "body": _ANSWERED,
+        }
+        for state in ("approved", "denied", "timed_out")
+    }
+    yield _made(
+        "notification_template",
+        _notification_name(wanted.name),
+        "The verdict of a run, and a plan that waits for its approval",
+        organization=wanted.organization,
+        notification_type=wanted.notification_type,
+        notification_configuration=dict(wanted.notification_configuration),
+        messages={"success": ended, "error": ended, "workflow_approval": {"running": waits, **answered}},
+    )
+
+
+def _inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    yield _made("inventory", wanted.name, "The nodes of the cluster, with the intent", organization=wanted.organization)
+    yield _made(
+        "inventory_source",
+        wanted.name,
+        "Asks the cluster for its nodes, by linerate.rdma.nodes",
+        organization=wanted.organization,
+        inventory=wanted.name,
+        source="scm",
+        source_project=_site_name(wanted.name),
+        source_path=wanted.inventory_file,
+        credential=wanted.cluster_credential,
+        execution_environment=wanted.name,
+        overwrite=True,
+        overwrite_vars=True,
+        update_on_launch=True,
+    )
+
+
+def _job_template(wanted: AwxWanted, template: Template) -> AwxObject:
+    own = (wanted.controller_credential,) if template.controller else (wanted.cluster_credential, *wanted.credentials)
+    variables = {**wanted.extra_vars, **template.variables, **(_self(wanted) if template.controller else {})}
+    asked = render_survey(template.survey)
+    told = [_notification_name(wanted.name)] if template.tells and wanted.notification_type else []
+    return _made(
+        "job_template",
+        _template_name(wanted.name, template),
+        template.description,
+        organization=wanted.organization,
+        project=_playbooks_name(wanted.name),
+        playbook=f"playbooks/{template.playbook}.yml",
+        inventory=wanted.name,
+        execution_environment=wanted.name,
+        credentials=list(own),
+        job_type="check" if template.check else "run",
+        diff_mode=template.check,
+        job_tags=",".join(template.tags),
+        extra_vars=variables,
+        ask_variables_on_launch=template.any_variable,
+        survey_enabled=bool(asked),
+        survey_spec=asked,
+        notification_templates_success=told,
+        notification_templates_error=told,
+        forks=wanted.forks,
+        instance_groups=list(wanted.instance_groups),
+    )
+
+
+def _workflow(wanted: AwxWanted) -> AwxObject:
+    told = [_notification_name(wanted.name)] if wanted.notification_type else []
+    return _made(
+        "workflow_job_template",
+        _workflow_name(wanted.name),
+        "Look, plan, let a human approve the plan, apply it, prove it",
+        organization=wanted.organization,
+        # the plan of one would be in the approval of the other
+        allow_simultaneous=False,
+        survey_enabled=True,
+        survey_spec=render_survey(_questions()),
+        notification_templates_approvals=told,
+    )
+
+
+def _nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    """The last one first: each names the one after it."""
+    after: list[str] = []
+    for identifier, key in reversed(way(_describes(wanted))):
+        more: Data = {"success_nodes": list(after)}
+        if identifier == APPROVAL:
+            # with a job that describes the plan, the text is that job's. The module makes an approval or links it, and
+            # fails at both in one call
+            yield _approval_node(wanted, {} if _describes(wanted) else {"description": _APPROVE})
+        else:
+            more.update(unified_job_template=f"{wanted.name}: {key}", lookup_organization=wanted.organization)
+        yield AwxObject("workflow_job_template_node", identifier, {**_node(wanted, identifier), **more})
+        after = [identifier]
+
+
+def _node(wanted: AwxWanted, identifier: str) -> Data:
+    return {
+        "identifier": identifier,
+        "workflow_job_template": _workflow_name(wanted.name),
+        "organization": wanted.organization,
+    }
+
+
+def _approval_node(wanted: AwxWanted, text: Data) -> AwxObject:
+    node = {"name": f"{wanted.name}: approve the plan", "timeout": wanted.approval_seconds, **text}
+    return AwxObject("workflow_job_template_node", APPROVAL, {**_node(wanted, APPROVAL), "approval_node": node})
+
+
+def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    if wanted.schedule:
+        yield _made(
+            "schedule",
+            f"{wanted.name}: day 2",
+            "Looks and proves again; no node may be disrupted",
+            organization=wanted.organization,
+            unified_job_template=f"{wanted.name}: prove",
+            rrule=wanted.schedule,
+            enabled=True,
+        )
+
+
+def _questions() -> tuple[SurveyQuestion, ...]:
+    """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
+    return next(template.survey for template in render_templates(False) if template.key == "apply")
+
+
+def _self(wanted: AwxWanted) -> Data:
+    """Variables of the job that changes the approval: where it is."""
+    return {
+        "awx_name": wanted.name,
+        "awx_organization": wanted.organization,
+        "awx_approval_seconds": wanted.approval_seconds,
+    }
+
+
+def _describes(wanted: AwxWanted) -> bool:
+    return bool(wanted.controller_credential)
+
+
+def _made(module: str, name: str, description: str, /, **arguments: typing.Any) -> AwxObject:
+    return AwxObject(module, name, {"name": name, "description": description, **arguments, "state": "present"})
+
+
+def _given(**arguments: str) -> dict[str, str]:
+    return {name: value for name, value in arguments.items() if value}
+
+
+def _playbooks_name(name: str) -> str:
+    return f"{name}: playbooks"
+
+
+def _site_name(name: str) -> str:
+    return f"{name}: site"
+
+
+def _bmc_name(name: str) -> str:
+    return f"{name}: BMC"
+
+
+def _archive_name(name: str) -> str:
+    return f"{name}: report archive"
+
+
+def _notification_name(name: str) -> str:
+    return f"{name}: verdict"
+
+
+def _template_name(name: str, template: Template) -> str:
+    return f"{name}: {template.key}"
+
+
+def _workflow_name(name: str) -> str:
+    return f"{name}: from plan to proof"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The observers as objects: a namespace of their own, and a DaemonSet of privileged pods that see the host and can do
+nothing in the cluster.
+
+They are as `oc debug node` makes its pod [openshift/oc pkg/cli/debug/debug.go], but read the host's files only: ``/``
+of the host is mounted read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import typing
+
+from ..._model.kubernetes.observers import CONTAINER, DAEMON_SET, HOST, LABEL, OWN, TEMPLATE, Wanted
+from .names import MANAGED_BY, Object, RenderError, owner
+
+#: of the pods. Without the label of what teardown takes back: the DaemonSet would make each pod anew that is deleted
+POD_LABELS = {"app.kubernetes.io/name": DAEMON_SET}
+#: the namespace must take privileged pods; OpenShift would put its own labels there, and its default node selector in
+#: the way
+_SECURITY = {
+    **{f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")},
+    "security.openshift.io/scc.podSecurityLabelSync": "false",
+}
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
+    """All objects, in the order in which they are applied.
+
+    :param prepared: an admin has made the namespace, and who may do what in it
+    :raises RenderError: they cannot be written
+    """
+    if not _NAME.fullmatch(wanted.namespace):
+        raise RenderError(
+            f"namespace '{wanted.namespace}' is no name of a namespace; write up to 63 lower-case letters, digits and"
+            " hyphens"
+        )
+    if not wanted.image or not wanted.image.isprintable() or " " in wanted.image:
+        raise RenderError(
+            f"image '{wanted.image}' is no name of an image; write it with its digest, such as"
+            " registry.example/rdma-tools@sha256:..."
+        )
+    if wanted.lifetime < 60:
+        raise RenderError(
+            f"lifetime is {wanted.lifetime}; write the seconds after which a container ends itself, 60 at least"
+        )
+    around = () if prepared else (_namespace(wanted),)
+    admitted = _admission(wanted) if wanted.openshift and not prepared else ()
+    return (*around, _service_account(wanted), *admitted, daemon_set(wanted))
+
+
+def daemon_set(wanted: Wanted) -> Object:
+    """One pod on each node that is asked for, whatever its taints are."""
+    spec = _pod_spec(wanted)
+    # written by us, since the controller's own hash is known only when it has seen the template
+    mark = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": _metadata(wanted, DAEMON_SET),
+        "spec": {
+            "selector": {"matchLabels": dict(POD_LABELS)},
+            # nobody is served by them: all are replaced at once
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
+            "template": {
+                "metadata": {
+                    "labels": dict(POD_LABELS),
+                    "annotations": {"openshift.io/required-scc": "privileged", TEMPLATE: mark},
+                },
+                "spec": spec,
+            },
+        },
+    }
+
+
+def _pod_spec(wanted: Wanted) -> Object:
+    # read-only alone is the host's root and no other of its file systems. The kubelet takes the recursive form without
+    # propagation only
+    below = {"recursiveReadOnly": "IfPossible"} if wanted.recursive else {"mountPropagation": "HostToContainer"}
+    container = {
+        "name": CONTAINER,
+        "image": wanted.image,
+        "imagePullPolicy": wanted.pull_policy,
+        # it goes at once when it is told to; what a broken connection left behind in it goes with its time
+        "command": ["/bin/sh", "-c", f"trap exit TERM; sleep {wanted.lifetime} & wait"],
+        "resources": dict(wanted.resources),
+        "securityContext": {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True},
+        "volumeMounts": [
+            {"name": "host", "mountPath": HOST, "readOnly": True, **below},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+    spec: dict[str, typing.Any] = {
+        "serviceAccountName": DAEMON_SET,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # of Linux, since other nodes know no privileged pods
+        "nodeSelector": {"kubernetes.io/os": "linux", **dict(sorted(wanted.node_selector.items()))},
+        "tolerations": [{"operator": "Exists"}],
+        # names of network interfaces, RDMA devices and /proc/sys/net are those of the host
+        "hostNetwork": True,
+        "hostPID": True,
+        "dnsPolicy": "Default",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+        # without a type: its check fails where the host has no such folder for the kubelet, as on Talos
+        "volumes": [{"name": "host", "hostPath": {"path": "/"}}, {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}}],
+    }
+    if wanted.nodes:
+        # one term each: matchFields takes one value; by the node's own name, from which the label
+        # kubernetes.io/hostname may differ
+        terms = [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+            for node in sorted(set(wanted.nodes))
+        ]
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
+    if wanted.priority_class:
+        spec["priorityClassName"] = wanted.priority_class
+    if wanted.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in wanted.pull_secrets]
+    return spec
+
+
+def _namespace(wanted: Wanted) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": wanted.namespace,
+            "labels": {**MANAGED_BY, LABEL: OWN, **owner(wanted.run), **_SECURITY},
+            "annotations": {"openshift.io/node-selector": ""},
+        },
+    }
+
+
+def _service_account(wanted: Wanted) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _metadata(wanted, DAEMON_SET),
+        "automountServiceAccountToken": False,
+    }
+
+
+def _admission(wanted: Wanted) -> tuple[Object, ...]:
+    """What lets OpenShift admit the pods, in this namespace only."""
+    name, group = f"{DAEMON_SET}-privileged", "rbac.authorization.k8s.io"
+    rule = {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": ["privileged"],
+        "verbs": ["use"],
+    }
+    return (
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": _metadata(wanted, name), "rules": [rule]},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": _metadata(wanted, name),
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": DAEMON_SET, "namespace": wanted.namespace}],
+        },
+    )
+
+
+def _metadata(wanted: Wanted, name: str) -> Object:
+    return {"name": name, "namespace": wanted.namespace, "labels": {**MANAGED_BY, **owner(wanted.run)}}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects that configure operators which OLM has installed: a chart brings its own, OLM none.
+
+NodeFeatureDiscovery (nfd.openshift.io/v1), SriovOperatorConfig (sriovnetwork.openshift.io/v1), ClusterPolicy
+(nvidia.com/v1), JobSetOperator (operator.openshift.io/v1) and Kueue (kueue.openshift.io/v1), as the guides of OpenShift
+4.20 and of the GPU operator show them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing
+
+from ..._model.intent.intent import Intent
+from ..._model.operators.operators import GPU, JOBSET, KUEUE, NFD, SRIOV, JobNeeds, Operator
+from .names import MANAGED_BY, Object
+
+#: PCI classes of network devices, display devices, coprocessors and accelerators; without the first one NFD shows no
+#: HCA of InfiniBand (0207)
+PCI_CLASSES = ("02", "03", "0b40", "12")
+#: API version, name, and whether it is in the operator's namespace
+_IDENTITY = {
+    NFD: ("nfd.openshift.io/v1", "nfd-instance", True),
+    SRIOV: ("sriovnetwork.openshift.io/v1", "default", True),
+    GPU: ("nvidia.com/v1", "gpu-cluster-policy", False),
+    JOBSET: ("operator.openshift.io/v1", "cluster", False),
+    KUEUE: ("kueue.openshift.io/v1", "cluster", False),
+}
+
+
+def render_worker_sources() -> Object:
+    """Render the devices that NFD's worker labels: its section ``sources``. NVIDIA's operators choose nodes by labels
+    that hold the vendor alone."""
+    return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
+
+
+def render_configuration(
+    operator: Operator,
+    namespace: str,
+    intent: Intent,
+    job: typing.Optional[JobNeeds],
+    examples: typing.Sequence[Object],
+) -> typing.Optional[Object]:
+    """Render the object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
+
+    :param namespace: of the operator
+    :param examples: objects of this kind that its ClusterServiceVersion shows
+    """
+    if operator.name == GPU and not examples:
+        return None
+    version, name, namespaced = _IDENTITY[operator.name]
+    spec = copy.deepcopy(examples[0].get("spec") or {}) if examples and operator.name in (NFD, GPU) else {}
+    if operator.name == NFD:
+        # JSON is YAML as well
+        spec["workerConfig"] = {"configData": json.dumps({"sources": render_worker_sources()})}
+    elif operator.name == GPU:
+        if intent.cluster.host.gpudirect == "peermem":
+            driver = spec.setdefault("driver", {})
+            driver["rdma"] = {**(driver.get("rdma") or {}), "enabled": True}
+    elif operator.name == SRIOV:
+        spec = {"enableInjector": True, "enableOperatorWebhook": True, "logLevel": 2}
+    else:
+        spec = {"managementState": "Managed"}
+        if operator.name == KUEUE:
+            spec["config"] = {"integrations": {"frameworks": ["BatchJob", *([job.kind] if job else [])]}}
+    where = {"namespace": namespace} if namespaced else {}
+    metadata = {"name": name, **where, "labels": dict(MANAGED_BY)}
+    return {"apiVersion": version, "kind": operator.configuration, "metadata": metadata, "spec": spec}

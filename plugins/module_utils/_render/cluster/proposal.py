@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A proposal as YAML, with the reason for each line in a comment. The lines are written, not dumped: a dumper knows no
+comments."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+import typing
+
+from ..._model.base.escape import comment, is_template
+from ..._model.intent.disruption_override import reference
+from ..._model.intent.proposal import Blank, Entry, Proposal, Section, Sections, Value
+
+_WIDTH = 120
+# unquoted only what no YAML 1.1 parser takes for anything but a text
+_PLAIN = re.compile(r"[a-zA-Z][a-zA-Z0-9_./-]*", re.ASCII)
+_WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
+
+
+def render(proposal: Proposal) -> str:
+    """Render the file: what was left out, then the two variables."""
+    lines = ["---"]
+    lines += _comment("Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0)
+    lines += _comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
+    for note in proposal.notes:
+        lines += _comment(f"Note: {note}", 0)
+    for item in proposal.left_out:
+        lines += _comment(f"Left out: {item.what}: {item.why}", 0)
+    for key, entry in proposal.variables.entries:
+        lines += ["", *_entry(key, entry, 0, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
+    """Return the lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first
+    key of an item of a list."""
+    if isinstance(entry, Section):
+        lines = _line(f"{_text(key)}:" if entry.entries else f"{_text(key)}: {{}}", entry.why, indent, dash)
+        for name, item in entry.entries:
+            lines += _entry(name, item, indent + 2, "")
+        return lines
+    if isinstance(entry, Sections):
+        lines = _line(f"{_text(key)}:" if entry.items else f"{_text(key)}: []", entry.why, indent, dash)
+        for section in entry.items:
+            lines += _comment(section.why, indent + 2) if section.why else []
+            for place, (name, item) in enumerate(section.entries):
+                lines += _entry(name, item, indent + 4, "" if place else "- ")
+        return lines
+    return _line(f"{_text(key)}: {_value(entry)}", entry.why, indent, dash)
+
+
+def _line(code: str, why: str, indent: int, dash: str) -> list[str]:
+    """Code and comment on one line, or a long comment above it."""
+    line = f"{' ' * (indent - len(dash))}{dash}{code}"
+    if not why:
+        return [line]
+    together = f"{line}  # {comment(why)}"
+    return [together] if len(together) <= _WIDTH else [*_comment(why, indent - len(dash)), line]
+
+
+def _comment(text: str, indent: int) -> list[str]:
+    beginning = f"{' ' * indent}# "
+    # paths and names stay whole, so that they can be copied
+    wrapper = textwrap.TextWrapper(
+        max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False
+    )
+    return wrapper.wrap(comment(text))
+
+
+def _value(entry: typing.Union[Value, Blank]) -> str:
+    if isinstance(entry, Blank):
+        return _text(entry.text)
+    if entry.asked:
+        return _text(reference(entry.asked, str(entry.value)))
+    if isinstance(entry.value, tuple):
+        return f"[{', '.join(map(_scalar, entry.value))}]"
+    return _scalar(entry.value)
+
+
+def _scalar(value: typing.Union[str, int, bool]) -> str:
+    """Return a value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return f"{'!unsafe ' if is_template(value) else ''}{_text(value)}"
+
+
+def _text(text: str) -> str:
+    """JSON's quoted texts are YAML's; characters beyond the basic plane are not, as JSON writes them in two halves."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    quoted = json.dumps(text)
+    return re.sub(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", _joined, quoted)
+
+
+def _joined(halves: typing.Match[str]) -> str:
+    high, low = int(halves[1], 16), int(halves[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The list of what is pulled, as the two tools read it that fill mirrors, and as commands for what neither of them
+takes.
+
+ImageSetConfiguration of oc-mirror v2 (mirror.openshift.io/v2alpha1; OpenShift 4.20, disconnected environments,
+"ImageSet configuration parameters for oc-mirror plugin v2"), and the file of ``skopeo sync --src yaml`` (skopeo
+docs/skopeo-sync.1.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+import typing
+
+from ..._model.base.escape import line
+from ..._model.intent.mirror import EVERYTHING, Mirror, on_mirror
+from ..._model.kubernetes.pulls import ChartPull, ImagePull, PackagePull, Pulls
+from .names import Object
+
+OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
+
+
+def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
+    """Without the images that the intent names on the mirror itself, or for which there is none."""
+    images = tuple(image for image in pulls.images if place(image.name, mirror) != image.name)
+    return dataclasses.replace(pulls, images=images)
+
+
+def render_image_set(pulls: Pulls) -> Object:
+    """For ``oc mirror --v2``: catalogs with their packages, charts of repositories, and images by name."""
+    by_catalog: dict[str, list[Object]] = {}
+    for package in pulls.packages:
+        by_catalog.setdefault(package.catalog, []).append(_package(package))
+    repositories: dict[str, list[Object]] = {}
+    for chart in pulls.charts:
+        if chart.repository:
+            repositories.setdefault(chart.repository, []).append(
+                {"name": chart.reference, **({"version": chart.version} if chart.version else {})}
+            )
+    mirror: dict[str, typing.Any] = {}
+    if by_catalog:
+        mirror["operators"] = [{"catalog": catalog, "packages": packages} for catalog, packages in by_catalog.items()]
+    if repositories:
+        listed = (
+            {"name": f"charts-{number}", "url": url, "charts": charts}
+            for number, (url, charts) in enumerate(repositories.items(), 1)
+        )
+        mirror["helm"] = {"repositories": list(listed)}
+    names = [image.name for image in pulls.images if not image.by_system]
+    if names:
+        mirror["additionalImages"] = [{"name": name} for name in names]
+    return {"apiVersion": "mirror.openshift.io/v2alpha1", "kind": "ImageSetConfiguration", "mirror": mirror}
+
+
+def _package(package: PackagePull) -> Object:
+    versions = {"minVersion": package.version, "maxVersion": package.version} if package.version else {}
+    if not package.channel:
+        return {"name": package.package, **versions}
+    # a package whose default channel is left out of the mirror has to name another one
+    return {
+        "name": package.package,
+        "defaultChannel": package.channel,
+        "channels": [{"name": package.channel, **versions}],
+    }
+
+
+def sync(pulls: Pulls) -> Object:
+    """For ``skopeo sync --all --scoped --src yaml``: by registry, then by repository. Charts of OCI registries are
+    images to it."""
+    found: dict[str, dict[str, dict[str, typing.Any]]] = {}
+    for name in (
+        *(image.name for image in pulls.images if not image.by_system),
+        *(chart.image for chart in pulls.charts if chart.image),
+    ):
+        host, path, version = _find_parts(name)
+        found.setdefault(host, {}).setdefault("images", {}).setdefault(path, []).append(version)
+    for image in pulls.images:
+        if image.by_system:
+            host, path, version = _find_parts(image.name)
+            expressions = found.setdefault(host, {}).setdefault("images-by-tag-regex", {})
+            one = f"^{re.escape(version)}-"
+            expressions[path] = f"{expressions[path]}|{one}" if path in expressions else one
+    return found
+
+
+def _find_parts(name: str) -> tuple[str, str, str]:
+    """Registry, path, and tag or digest of a name that is complete."""
+    host, _slash, rest = name.partition("/")
+    path, at, digest = rest.partition("@")
+    if at:
+        return host, path.rpartition(":")[0] or path, digest
+    path, _colon, tag = rest.rpartition(":")
+    return host, path, tag
+
+
+def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
+    """For charts of repositories, which registries get by Helm itself; and for images where the mirror has not the
+    layout of ``skopeo sync``."""
+    by_name = (
+        ()
+        if not mirror or EVERYTHING in mirror
+        else (copied(image.name, mirror) for image in pulls.images if not image.by_system)
+    )
+    return (*by_name, *(command for chart in pulls.charts if chart.repository for command in pushed(chart, mirror)))
+
+
+def place(name: str, mirror: Mirror) -> str:
+    """Return the place on the mirror; without a mirror, a placeholder."""
+    return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
+
+
+def copied(name: str, mirror: Mirror) -> str:
+    """Return the command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
+    target = place(name, mirror)
+    # a name that is on the mirror says nothing of where it came from
+    return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
+
+
+def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
+    """Return the commands that do it with a chart of a repository."""
+    version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
+    folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
+    return (
+        f"helm pull {shlex.quote(chart.reference)} --repo {shlex.quote(chart.repository)}{version}",
+        f"helm push {shlex.quote(f'{chart.reference}-{chart.version}.tgz')} oci://{folder}",
+    )
+
+
+def lines(pulls: Pulls) -> tuple[str, ...]:
+    """Return the list for a terminal: what, and who needs it."""
+    told = (
+        *(f"image {_shown(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
+        *(
+            f"chart {chart.reference}{f' of {chart.repository}' if chart.repository else ''} {chart.version}:"
+            f" {', '.join(chart.needed_by)}"
+            for chart in pulls.charts
+        ),
+        *(f"package {item.package} of {item.catalog}: {', '.join(item.needed_by)}" for item in pulls.packages),
+        *(f"note: {note}" for note in pulls.notes),
+        *(f"NOT LISTED: {problem}" for problem in pulls.unlisted),
+    )
+    return tuple(map(line, told))
+
+
+def _shown(image: ImagePull) -> str:
+    return (
+        f"{image.name}-SYSTEM (each tag that begins so: the operator adds the system of the node)"
+        if image.by_system
+        else image.name
+    )
+
+
+def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
+    """Comment of each file: how it is used, and what it can't hold."""
+    missing = tuple(f"NOT COMPLETE: {problem}" for problem in pulls.unlisted)
+    open_tags = tuple(
+        f"not in it, since its tag depends on the system of the nodes: {image.name}-..."
+        for image in pulls.images
+        if image.by_system
+    )
+    charts = tuple(f"not in it: {copied(chart.image, mirror)}" for chart in pulls.charts if chart.image)
+    packages = tuple(
+        f"not in it, since oc-mirror knows what a package needs: {item.package} of {item.catalog}"
+        for item in pulls.packages
+    )
+    by_helm = tuple(
+        f"not in it: {command}" for chart in pulls.charts if chart.repository for command in pushed(chart, mirror)
+    )
+    sync_to = f"skopeo sync --all --scoped --src yaml --dest docker {SKOPEO} {mirror.get(EVERYTHING, 'MIRROR')}"
+    if mirror and EVERYTHING not in mirror:
+        sync_to = (
+            "rdma_cluster.mirror replaces sources, as oc mirror does; skopeo sync writes other names. The playbook"
+            " shows a skopeo copy for each image."
+        )
+    told = {
+        OC_MIRROR: (
+            f"oc mirror --v2 -c {OC_MIRROR} --workspace file://oc-mirror docker://{mirror.get(EVERYTHING, 'MIRROR')}",
+            *open_tags,
+            *charts,
+            *by_helm,
+            *missing,
+        ),
+        SKOPEO: (sync_to, *packages, *by_helm, *missing),
+    }
+    # a text of a chart with a line end would begin a document of its own behind a comment of YAML
+    return {name: tuple(map(line, texts)) for name, texts in told.items()}

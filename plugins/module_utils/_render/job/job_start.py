@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the pods of a training job run before the training program: shell scripts, since all that is certain of an image
+is sh.
+
+Which virtual function a pod gets, and which index the RoCE GID of its address has there, is known only in the pod: so
+both are found when it starts. [src sriov-network-device-plugin pkg/resources PCIDEVICE_*; Linux
+Documentation/ABI/stable/sysfs-class-infiniband gid_attrs]
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._parse.job.nic_map import KEY
+
+Command = tuple[str, ...]
+
+#: where the NIC map is mounted
+MAP_FOLDER = "/etc/linerate"
+METRIC = 150
+
+# The pod's devices: those of the functions that the device plugin names, else those whose verbs device is in the pod.
+# Others are only to be seen.
+_DEVICES = r"""
+devices=
+for address in $(env | sed -n 's/^{variable}=//p' | tr ',' ' '); do
+  for device in /sys/bus/pci/devices/"$address"/infiniband/*; do
+    if [ -e "$device" ]; then devices="$devices ${{device##*/}}"; fi
+  done
+done
+if [ -z "$devices" ]; then
+  for verbs in /sys/class/infiniband_verbs/uverbs*; do
+    if [ -e "/dev/infiniband/${{verbs##*/}}" ]; then devices="$devices $(cat "$verbs/ibdev")"; fi
+  done
+fi
+if [ -z "$devices" ]; then
+  echo 'linerate.rdma: the pod has no RDMA device; expected one of {resource}' >&2
+  exit 1
+fi
+NCCL_IB_HCA="=$(echo $devices | tr ' ' ',')"
+export NCCL_IB_HCA
+"""
+# The GID of RoCE v2 that belongs to an interface of the pod and is routable. NCCL takes one index for all devices;
+# where they differ it chooses itself (2.21).
+_GID_INDEX = r"""
+indexes=
+for device in $devices; do
+  found=
+  for gid in /sys/class/infiniband/"$device"/ports/1/gids/*; do
+    attributes=${gid%/gids/*}/gid_attrs index=${gid##*/}
+    [ "$(cat "$attributes/types/$index" 2> /dev/null)" = 'RoCE v2' ] || continue
+    netdev=$(cat "$attributes/ndevs/$index" 2> /dev/null)
+    [ -n "$netdev" ] && [ -e "/sys/class/net/$netdev" ] || continue
+    case $(cat "$gid") in fe80:*) continue ;; esac
+    found=$index
+    break
+  done
+  indexes="$indexes ${found:-none}"
+done
+indexes=$(echo $indexes | tr ' ' '\n' | sort -u)
+case $indexes in
+  *[!0-9]*) echo "linerate.rdma: no index of a RoCE v2 GID is the same for all of$devices; NCCL chooses" >&2 ;;
+  *) NCCL_IB_GID_INDEX=$indexes; export NCCL_IB_GID_INDEX ;;
+esac
+"""
+_ADDRESSES = r"""
+set -eu
+seen=
+while IFS=: read -r node netdev interface address; do
+  [ "$node" = "$NODE_NAME" ] || continue
+  case $address in *:*) length=128 ;; *) length=32 ;; esac
+  ip address flush dev "$interface" scope global
+  ip address add "$address/$length" dev "$interface"
+  while IFS=: read -r other rest peer_interface peer; do
+    if [ "$other" = "$node" ] || [ "$peer_interface" != "$interface" ]; then continue; fi
+    ip route replace "$peer/$length" dev "$interface" src "$address" metric {metric}
+  done < {map}
+  seen=1
+done < {map}
+if [ -z "$seen" ]; then
+  echo "linerate.rdma: the NIC map has no line of node $NODE_NAME" >&2
+  exit 1
+fi
+"""
+
+
+def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
+    """``command`` with NCCL_IB_HCA, and on RoCE NCCL_IB_GID_INDEX, as they are in this pod. It fails where the pod has
+    no RDMA device.
+
+    :param resource: extended resource of the devices: openshift.io/mlx_compute
+    """
+    variable = "PCIDEVICE_" + re.sub(r"[^A-Z0-9]", "_", resource.upper())
+    script = _DEVICES.format(variable=variable, resource=resource) + (_GID_INDEX if roce else "") + 'exec "$@"\n'
+    return ("sh", "-c", script.lstrip(), "start", *command)
+
+
+def addresses() -> Command:
+    """Gives a pod the addresses that the NIC map has for its node, and a route to each peer on the same interface (row
+    S2.2). Needs NET_ADMIN and NODE_NAME."""
+    return ("sh", "-c", _ADDRESSES.format(metric=METRIC, map=f"{MAP_FOLDER}/{KEY}").lstrip(), "addresses")

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run of nccl-tests over a fabric: the command of its ranks, and the pods that they run in.
+
+A pod for each node stays for all runs: hundreds of groups would each wait for pods to be scheduled and started, and a
+fabric that is being accepted has neither Kubeflow nor the MPI operator yet. nccl-tests has ranks in several pods only
+with MPI. mpirun runs in the pod of the first node. It starts its daemon in each other pod by a program in the place of
+ssh (``AGENT_SCRIPT``), which leaves a request in its pod. The collection has a connection to each pod, reads the
+request and runs the daemon there. So the pods need no sshd, no keys, no names in the DNS and no right in the API
+server. [src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6 src/common.cu]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import typing
+
+from ..._model.base.operand import operand
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.profiles import attachment_name, find_traits, is_infiniband, resource_of
+from ..._model.measurement.collectives import SMALL_BYTES, CollectiveRun, Collectives
+from ..cluster.names import Object, RenderError, labels, object_name
+from ..job import job_start
+
+Command = tuple[str, ...]
+
+CONTAINER = "collectives"
+#: iterations of large messages, and of small ones with the time of each: of fewer than 100 p99 is that of the slowest
+_LARGE, _SMALL = ("-n", "20", "-w", "5"), ("-n", "1000", "-w", "50", "-I", "1")
+#: folder of NCCL's logs in each pod: one file for each process, since lines of several in one stream tear each other
+LOG_FOLDER = "/tmp/nccl"
+#: of the programs that mpirun starts in the place of ssh: one for each run, beside its requests
+AGENT_FOLDER = "/tmp/nccl/agents"
+#: seconds that such a program waits until its request is answered
+AGENT_LIMIT = 120
+#: bytes of the logs of a pod that are read at once, and pieces of these at most. The eight ranks of a node write some
+#: 100,000 bytes
+LOG_PIECE, MOST_PIECES = 2 << 20, 4
+AGENT_SCRIPT = f"""#!/bin/sh
+host=$1
+shift
+ask=$0.$$
+printf '%s\\n%s\\n' "$host" "$*" > "$ask.new" && mv "$ask.new" "$ask.ask" || exit 1
+waited=0
+while [ ! -s "$ask.done" ]; do
+  [ "$waited" -lt {AGENT_LIMIT} ] || exit 1
+  waited=$((waited + 1))
+  sleep 1
+done
+exit "$(cat "$ask.done")"
+"""
+#: seconds after which a daemon that has not ended runs
+_SETTLED = 3
+_DAEMON_SCRIPT = (
+    'timeout -k 5 "$2" sh -c "$1" < /dev/null > /dev/null 2>&1 & waited=0; while kill -0 "$!" 2> /dev/null; do '
+    f'[ "$waited" -lt {_SETTLED} ] || exit 0; waited=$((waited + 1)); sleep 1; done; wait "$!"'
+)
+#: characters of a host name
+_MOST_HOST = 63
+#: seconds that a pod lives at most
+LIFETIME_SECONDS = 14400
+
+
+def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
+    for wrong, what in (
+        (not run.nodes or len(set(run.nodes)) != len(run.nodes), "its nodes are none, or one of them is there twice"),
+        (
+            run.gpu is not None and not 0 <= run.gpu < wanted.gpus_per_node,
+            f"GPU {run.gpu} is none of the {wanted.gpus_per_node} of a node",
+        ),
+        (
+            run.by_rail and (run.gpu is not None or len(run.nodes) < 2),
+            "rail by rail takes all GPUs of two nodes at least",
+        ),
+        (run.gpu is not None and len(run.nodes) < 2, "one GPU of one node sends nothing"),
+    ):
+        if wrong:
+            raise RenderError(f"collective {run.name}: {what}")
+
+
+def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
+    """Return the variables of the ranks.
+
+    A ring connects each channel of each rank, so that the log shows them, and its bound is that of the rails for any
+    number of nodes. NVLS connects no ring.
+    """
+    found = {
+        "NCCL_DEBUG": "INFO",
+        # ENV shows what is set, NET why GPUDirect RDMA is off, TUNING the algorithm
+        "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,TUNING",
+        "NCCL_DEBUG_FILE": f"{LOG_FOLDER}/{object_name(run.name)}.%h.%p",
+        "NCCL_ALGO": "Ring",
+        "NCCL_NVLS_ENABLE": "0",
+        "NCCL_SOCKET_IFNAME": "=eth0",
+    }
+    if len(run.nodes) > 1:
+        # or NVLink between nodes hides the network
+        found["NCCL_MNNVL_ENABLE"] = "0"
+    if run.by_rail:
+        found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
+    if run.gpu is not None:
+        found["CUDA_VISIBLE_DEVICES"] = str(run.gpu)
+    found.update({name: value for name, value in run.variables if value is not None})
+    return found
+
+
+def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
+    """Return what each rank runs: the test, with the HCAs that its pod got.
+
+    With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
+    counts wrong values.
+    """
+    taken_out = [word for name, value in run.variables if value is None for word in ("-u", name)]
+    test = (
+        *(("env", *taken_out) if taken_out else ()),
+        *(
+            operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
+            "-b",
+            str(SMALL_BYTES if run.small else wanted.least_bytes),
+            "-e",
+            str(SMALL_BYTES if run.small else wanted.most_bytes),
+            "-f",
+            "2",
+        ),
+        *("-g", "1", "-a", "3", "-c", "1", *(_SMALL if run.small else _LARGE), "-T", str(wanted.seconds)),
+    )
+    if len(run.nodes) < 2:
+        return test
+    _sh, _option, script, name, *words = job_start.start(
+        resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test
+    )
+    return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
+
+
+def agent_path(run: CollectiveRun) -> str:
+    """Return the path of the program that stands in for ssh in a run; its requests are beside it."""
+    return f"{AGENT_FOLDER}/{object_name(run.name)}"
+
+
+def place_agent(run: CollectiveRun) -> Command:
+    """Return the command that writes this program into the pod of the first node."""
+    script = 'mkdir -p "$1" && printf %b "$2" > "$3" && chmod 755 "$3"'
+    return "sh", "-c", script, "agent", AGENT_FOLDER, _on_one_line(AGENT_SCRIPT), agent_path(run)
+
+
+def _on_one_line(script: str) -> str:
+    """Return a script as ``printf %b`` reads it: commands go to a pod in lines."""
+    return script.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def take_requests(run: CollectiveRun) -> Command:
+    """Return the command that prints the open requests, each once: the line ``ask NUMBER``, the host, and the words to
+    run there."""
+    script = (
+        'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv'
+        ' "$ask" "$rest.taken"; done'
+    )
+    return "sh", "-c", script, "agent", agent_path(run)
+
+
+def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
+    """Return the command that answers a request with the exit code of its daemon."""
+    return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
+
+
+def start_daemon(words: str, seconds: int) -> Command:
+    """Return the command that runs the words of a request, as the shell behind ssh would, and ends with their code.
+
+    A daemon of Open MPI 5 stays in the foreground as long as its run goes: it goes on behind the command.
+
+    :param seconds: that a run takes at most
+    """
+    limit = str(seconds + AGENT_LIMIT)
+    return "sh", "-c", _DAEMON_SCRIPT, "daemon", operand(words, "words of a daemon"), limit
+
+
+def read_logs(run: CollectiveRun, piece: int) -> Command:
+    """Return the command that prints a piece of the logs of NCCL of a run in a pod.
+
+    :param piece: its number, from 0 on
+    """
+    script = 'cat "$1".* 2> /dev/null | tail -c +"$2" | head -c "$3"'
+    return (
+        "sh",
+        "-c",
+        script,
+        "logs",
+        f"{LOG_FOLDER}/{object_name(run.name)}",
+        str(piece * LOG_PIECE + 1),
+        str(LOG_PIECE),
+    )
+
+
+def remove_logs(run: CollectiveRun) -> Command:
+    """Return the command that removes the logs of NCCL of a run in a pod, so that all runs together fill no volume."""
+    return "sh", "-c", 'rm -f "$1".*', "logs", f"{LOG_FOLDER}/{object_name(run.name)}"
+
+
+def render_mpirun(
+    run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]
+) -> Command:
+    """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number
+    of the GPU.
+
+    :param hosts: of the pods of the nodes, in their order
+    :raises RenderError: a run that can't be meant
+    """
+    _refuse(run, wanted)
+    each = wanted.gpus_per_node if run.gpu is None else 1
+    named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
+    # the first pod asks for all others itself: the daemons have nobody to ask. Alone it asks for none, and Open MPI 5
+    # warns of a program that is not there
+    asks = (
+        ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
+    )
+    places = ("--host", named, *asks)
+    variables = [word for name, value in render_environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
+    return (
+        *(
+            "timeout",
+            "-k",
+            "10",
+            str(wanted.seconds),
+            "mpirun",
+            "--allow-run-as-root",
+            "-np",
+            str(each * len(run.nodes)),
+            *places,
+        ),
+        *("--map-by", f"ppr:{each}:node", "--bind-to", "none"),
+        # MPI only counts the ranks here: over TCP, and on the pods' own interface
+        *(
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl",
+            "tcp,self",
+            "--mca",
+            "btl_tcp_if_include",
+            "eth0",
+            "--mca",
+            "oob_tcp_if_include",
+            "eth0",
+        ),
+        *(*variables, *render_ranks_command(run, wanted, fabric, cluster)),
+    )
+
+
+def name_pod(fabric: Fabric, node: str) -> str:
+    """Name the pod of a node."""
+    return object_name("linerate", "collectives", fabric.name, node)
+
+
+def host_name(node: str) -> str:
+    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63
+    characters, by which two would be one."""
+    name = object_name(node).replace(".", "-")
+    if len(name) <= _MOST_HOST and name == node:
+        return name
+    return f"{name[: _MOST_HOST - 9].strip('-')}-{hashlib.sha256(node.encode()).hexdigest()[:8]}"
+
+
+def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
+    """Return the pod of a node, which waits for what is run in it."""
+    template = _render_template(wanted, fabric, cluster, owner)
+    place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    template["spec"].update(
+        {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}
+            },
+            "activeDeadlineSeconds": LIFETIME_SECONDS,
+            "restartPolicy": "Never",
+            "hostname": host_name(node),
+            "terminationGracePeriodSeconds": 1,
+        }
+    )
+    metadata = {"name": name_pod(fabric, node), "namespace": fabric.network.namespace, **template["metadata"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
+    """Render a pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
+    nothing is privileged."""
+    count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
+    amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
+    if device:
+        # a plugin that shares devices puts all of them into the pod at once
+        amounts[device] = "1" if find_traits(fabric).shared else str(count)
+    container: Object = {
+        "name": CONTAINER,
+        "image": wanted.image,
+        "imagePullPolicy": fabric.pods.image_pull_policy,
+        "command": ["sleep", "infinity"],
+        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+        "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}, {"name": "logs", "mountPath": LOG_FOLDER}],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    volumes: list[Object] = [
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
+        {"name": "logs", "emptyDir": {"sizeLimit": "1Gi"}},
+    ]
+    if fabric.pods.mount_infiniband:
+        container["volumeMounts"].append({"name": "infiniband", "mountPath": "/dev/infiniband"})
+        volumes.append({"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}})
+    spec: Object = {
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": volumes,
+        **_render_admission(fabric),
+    }
+    attachment = attachment_name(fabric)
+    return {
+        "metadata": {
+            "labels": labels(fabric.name, owner),
+            "annotations": {"k8s.v1.cni.cncf.io/networks": ",".join([attachment] * count)} if attachment else {},
+        },
+        "spec": spec,
+    }
+
+
+def _render_admission(fabric: Fabric) -> Object:
+    """Return the metadata that the intent gives for pods on this fabric."""
+    wanted = fabric.pods
+    found = {
+        "runtimeClassName": wanted.runtime_class,
+        "tolerations": [dict(item) for item in wanted.tolerations],
+        "serviceAccountName": wanted.service_account,
+        "imagePullSecrets": [{"name": name} for name in wanted.image_pull_secrets],
+    }
+    return {key: value for key, value in found.items() if value}

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Commands that run in the pods of the bandwidth stage.
+
+Each is bounded by ``timeout`` inside the pod: perftest and rping hang for ever on some networks, and a server that a
+dead client left behind stays. Output is line-buffered: both tools buffer whole blocks into a pipe, so that a killed one
+would leave nothing.
+
+Each function raises OperandError where a value would be an option of the tool, or would not stay in the line of its
+command: values come from pods and nodes.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.operand import operand
+from ..._model.intent.intent import Fabric
+from ..._parse.pods.shell import MARK
+
+Command = tuple[str, ...]
+
+PINGS = 5
+#: what an operand is, for the reader
+_SERVER = "the address of the server"
+#: what the image must have, for RDMA and for TCP; taskset is of use, and missing it is no failure
+NEEDED, TCP_NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw"), ("timeout", "stdbuf", "iperf3")
+#: of TCP, at once: one is bound by one processor, long before a fast link is full
+STREAMS = 4
+#: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment
+#: too early
+PING_SERVER_UP = "rdma_listen"
+BANDWIDTH_SERVER_UP = "Waiting for client to connect"
+TCP_SERVER_UP = "Server listening on"
+
+_PROBE = r"""
+env | grep '^PCIDEVICE_' | grep -v '_INFO=' | while read -r line; do echo "env $line"; done
+for address in $(env | grep '^PCIDEVICE_' | grep -v '_INFO=' | cut -d= -f2- | tr ',' ' ') $1; do
+  folder=/sys/bus/pci/devices/$address
+  for device in "$folder"/infiniband/*; do [ -e "$device" ] && echo "pci $address ${device##*/}"; done
+  [ -r "$folder/numa_node" ] && echo "numa $address $(cat "$folder/numa_node")"
+  [ -r "$folder/local_cpulist" ] && echo "cpus $address $(cat "$folder/local_cpulist")"
+  if [ -e "$folder/physfn" ]; then
+    folder=$folder/physfn
+    target=$(readlink "$folder")
+    echo "physfn $address ${target##*/}"
+  fi
+  [ -r "$folder/current_link_speed" ] && echo "speed $address $(cat "$folder/current_link_speed")"
+  [ -r "$folder/current_link_width" ] && echo "width $address $(cat "$folder/current_link_width")"
+done
+for device in /sys/class/infiniband/*; do
+  [ -r "$device/ports/1/rate" ] && echo "rate ${device##*/} $(cat "$device/ports/1/rate")"
+done
+command -v rdma > /dev/null && echo "rdma $(rdma -j link | tr -d '\n')"
+while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $value"; done < /proc/self/status
+"""
+
+# One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a
+# command ends the one before it. Both streams of it are one, so that what it printed is in its order, and all there
+# when its end is reported. The signal may come before it is known which process to end. Until that process has become
+# the command, a signal is lost: the handler of the shell sends it until it has an effect, since no other signal comes
+# that would break the wait. A wait that the signal broke is taken up again, so that nothing of the old command can run
+# beside the new one.
+_SHELL = f"""
+{_PROBE}
+for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do
+  command -v "$tool" > /dev/null || echo "missing $tool"
+done
+printf '\\n{MARK} 0 0\\n'
+job=
+halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
+while read -r number command; do
+  halt
+  (
+    child= over=
+    end() {{
+      over=yes
+      while [ -n "$child" ] && read -r state 2> /dev/null < "/proc/$child/stat" && [ "${{state#*) Z}}" = "$state" ]; do
+        kill "$child" 2> /dev/null
+        sleep 0.1 2> /dev/null || sleep 1
+      done
+    }}
+    trap end TERM
+    eval "exec $command" 2>&1 &
+    child=$!
+    [ -z "$over" ] || end
+    wait "$child"
+    code=$?
+    while kill -0 "$child" 2> /dev/null; do
+      wait "$child"
+      code=$?
+    done
+    printf '\\n{MARK} %s %s\\n' "$number" "$code"
+  ) &
+  job=$!
+done
+halt
+"""
+
+# of an HCA on its host, in an observer, which has the host's network; then the same as in a pod, for all of its
+# functions
+_HOST = r"""
+functions=$1
+for link in "/sys/bus/pci/devices/$1"/virtfn*; do
+  [ -e "$link" ] || continue
+  target=$(readlink "$link")
+  echo "vf ${link##*/virtfn} ${target##*/}"
+  functions="$functions ${target##*/}"
+done
+for function in $functions; do
+  for netdev in "/sys/bus/pci/devices/$function"/net/*; do [ -e "$netdev" ] && echo "net $function ${netdev##*/}"; done
+done
+for state in /sys/class/infiniband/*/ports/1/state; do
+  device=${state%/ports/1/state}
+  [ -r "$state" ] && read -r text < "$state" && [ "$text" = "4: ACTIVE" ] && echo "active ${device##*/}"
+  [ -r "$device/node_type" ] && read -r text < "$device/node_type" && [ "$text" = "4: RNIC" ] &&
+    echo "rnic ${device##*/}"
+done
+if command -v ip > /dev/null; then
+  echo "settings $(ip -j link show | tr -d '\n')"
+  echo "addresses $(ip -j address show | tr -d '\n')"
+fi
+set -- "$functions"
+"""
+
+#: whether a pod has a GPU, and perftest takes its memory; periods in which the pod was held back from its CPUs
+GPU: Command = (
+    "sh",
+    "-c",
+    (
+        "ls /dev/nvidia[0-9]* > /dev/null 2>&1 && echo gpu; ib_write_bw --help 2>&1 | grep -q -e --use_cuda && echo"
+        " tool; true"
+    ),
+)
+#: whether perftest can give its packets a flow label, which it can from 23.10 on
+LABELS: Command = ("sh", "-c", "ib_write_bw --help 2>&1 | grep -q -e --flow_label && echo label; true")
+CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
+
+
+def render_host_shell(address: str) -> Command:
+    """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the
+    host has them.
+
+    :param address: PCI address of the physical function
+    """
+    return ("sh", "-c", f"{_HOST}{_SHELL}", "shell", operand(address, "the PCI address"))
+
+
+def render_shell(address: str = "") -> Command:
+    """Return a shell that first tells what RDMA device is on which function of its pod and how fast its links are, and
+    then runs what it reads from stdin.
+
+    :param address: PCI address of the attachment from network-status, where multus says it
+    """
+    return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
+
+
+def _bounded(limit: int, *command: str) -> Command:
+    return ("timeout", "--kill-after=5", str(limit), "stdbuf", "-oL", *command)
+
+
+def render_ping_server(address: str, port: int, limit: int) -> Command:
+    """rping as server. -d makes it print when it listens."""
+    return _bounded(
+        limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
+    )
+
+
+def render_ping_client(address: str, port: int, limit: int) -> Command:
+    """rping to the server at ``address``."""
+    return _bounded(limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v")
+
+
+def write_bandwidth(
+    fabric: Fabric,
+    device: str,
+    cpus: str,
+    port: int,
+    address: str,
+    server: bool,
+    sweep: bool = False,
+    gpu: bool = False,
+    flow_label: typing.Optional[int] = None,
+    pairs: int = 1,
+) -> Command:
+    """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount,
+    direction, connection and address family.
+
+    -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two
+    seconds; one by number of messages is warmed up before. --ipv6-addr: perftest resolves and listens on IPv4 alone
+    without it, and has it from 23.07 on (its commit 5a218cd); --ipv6: the GID of the same family, of which RoCE takes
+    its addresses.
+
+    :param cpus: list of CPUs to run on, as taskset reads it; empty for any
+    :param address: of the server
+    :param sweep: all message sizes, which perftest does not measure by time
+    :param gpu: to and from the memory of the container's first GPU
+    :param flow_label: of the packets; None: as the driver likes
+    :param pairs: queue pairs at once; the same at both ends
+    """
+    pods = fabric.pods
+    if sweep:
+        amount: tuple[str, ...] = ("-a",) if pods.iterations is None else ("-a", "-n", str(pods.iterations))
+    else:
+        amount = (
+            "-s",
+            str(pods.message_bytes),
+            *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))),
+        )
+    return _bounded(
+        pods.limit_seconds,
+        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *(
+            "ib_write_bw",
+            "-d",
+            operand(device, "the RDMA device"),
+            "-p",
+            str(port),
+            "-F",
+            "--report_gbits",
+            "--perform_warm_up",
+        ),
+        *amount,
+        *(("-q", str(pairs)) if pairs > 1 else ()),
+        *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
+        *(("-R",) if pods.connection == "rdma_cm" else ()),
+        *(("--use_cuda=0",) if gpu else ()),
+        *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
+        *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
+        *(() if server else (operand(address, _SERVER),)),
+    )
+
+
+def render_tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = "") -> Command:
+    """iperf3: as server for one client, or as client of the server at the address ``server``.
+
+    :param own: address on the network, to which both ends are bound, so that nothing takes another way
+    """
+    pods = fabric.pods
+    amount = ("-t", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.message_bytes * pods.iterations))
+    both = ("--bidir",) if fabric.bandwidth.directions == "at_once" else ()
+    return _bounded(
+        pods.limit_seconds,
+        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("iperf3", "-B", operand(own, "the address of the pod"), "-p", str(port)),
+        *(
+            ("-c", operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both)
+            if server
+            else ("-s", "-1", "--forceflush")
+        ),
+    )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pod that proves how much memory a container may lock: not root, without IPC_LOCK, with one virtual function of a
+fabric (row S3.4).
+
+ibv_rc_pingpong registers its buffer before anything else and then waits for a peer that never comes; what it has
+printed by then decides.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent.host_intent import Memlock
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..cluster.names import object_name
+from .pods import pod
+
+#: seconds that the registration may take; user that the pod runs as; MiB beside the buffer
+_LIMIT, _USER, _BESIDE = 15, 65532, 256
+
+_SCRIPT = r"""
+echo "user $(id -u)"
+echo "soft $(ulimit -S -l)"
+echo "hard $(ulimit -H -l)"
+echo "asked $1"
+device=
+for address in $(env | grep '^PCIDEVICE_' | grep -v '_INFO=' | cut -d= -f2- | tr ',' ' '); do
+  for found in /sys/bus/pci/devices/$address/infiniband/*; do [ -e "$found" ] && device=${found##*/}; done
+done
+[ -n "$device" ] || device=$(rdma link | sed -n 's|^link \([^/]*\)/.* netdev net1 *$|\1|p' | head -n 1)
+[ -n "$device" ] || exit 0
+echo "device $device"
+timeout --kill-after=5 "$2" stdbuf -oL ibv_rc_pingpong -d "$device" -s "$1" 2>&1
+echo "code $?"
+"""
+
+
+def render_memlock_pod(
+    fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = ""
+) -> dict[str, typing.Any]:
+    """Return a pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself;
+    its log is the answer."""
+    made = pod(fabric, cluster, node, run=run)
+    made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
+    (container,) = made["spec"]["containers"]
+    container["command"] = ["sh", "-c", _SCRIPT, "memlock", str(memlock.proof_bytes), str(_LIMIT)]
+    container["securityContext"]["capabilities"] = {"drop": ["ALL"]}
+    container["securityContext"].update(runAsNonRoot=True, runAsUser=_USER)
+    for amounts in container["resources"].values():
+        amounts["memory"] = f"{memlock.proof_mib + _BESIDE}Mi"
+    return made

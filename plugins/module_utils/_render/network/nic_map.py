@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The NIC map of a fabric (row S2.2): an address for each of its interfaces on each node, and the ConfigMap that
+carries it.
+
+The pods' CNI gives out addresses of the same network, so the map takes those that it never gives: what the intent's
+``ipam.exclude`` names, and what lies outside of ``range_start`` and ``range_end``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._model.job.nic_map import NicLine
+from ..._parse.job.nic_map import KEY
+from ..._parse.kubernetes.addresses import Pool, RangeError, parse_range
+from ..cluster.names import RenderError, labels
+
+Object = dict[str, typing.Any]
+
+
+def lines(
+    fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], before: typing.Iterable[NicLine] = ()
+) -> tuple[NicLine, ...]:
+    """One line for each interface, by nodes and rails; the first rail is net1.
+
+    :param netdevs: of the fabric on each node, in the order of the rails
+    :param before: lines of the map as it is. Interfaces that it has keep their addresses: jobs may run on them
+    :raises RenderError: the intent leaves too few addresses
+    """
+    ipam = fabric.ipam
+    if ipam is None:
+        raise RenderError(f"rdma_fabrics '{fabric.name}': it has no ipam, and so no addresses for a NIC map")
+    try:
+        pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
+    except RangeError as error:
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': ipam.{error.field}: {error.seen}; expected {error.expected}"
+        ) from error
+    kept = {
+        (line.node, line.netdev): line.address
+        for line in before
+        if pool.on_network(line.address) and not pool.hands_out(line.address)
+    }
+    taken = {*kept.values(), str(ipaddress.ip_address(ipam.gateway)) if ipam.gateway else ""}
+    free = (address for address in reserved(pool) if address not in taken)
+    made = []
+    for node, names in sorted(netdevs.items()):
+        for rail, netdev in enumerate(names, 1):
+            address = kept.get((node, netdev)) or next(free, None)
+            if address is None:
+                needed = sum(len(names) for names in netdevs.values())
+                why = f"the NIC map needs {needed} addresses of {pool.network} that no pod gets"
+                raise RenderError(
+                    f"rdma_fabrics '{fabric.name}': {why}",
+                    f"Name them in ipam.exclude, such as a network of {needed} addresses or more",
+                )
+            made.append(NicLine(node, netdev, f"net{rail}", address))
+    return tuple(made)
+
+
+def reserved(pool: Pool) -> typing.Iterator[str]:
+    """Host addresses of the network that its IPAM plugin never gives out, from the lowest."""
+    first, last = int(pool.network.network_address) + 1, int(pool.network.broadcast_address) - 1
+    holes = ((first, int(pool.first) - 1), *pool.excluded, (int(pool.last) + 1, last))
+    numbers = itertools.chain.from_iterable(range(max(low, first), min(high, last) + 1) for low, high in holes)
+    return (str(pool.network[number - first + 1]) for number in numbers)
+
+
+def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
+    """Render the ConfigMap, in the namespace of the fabric's pods."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": fabric.network.namespace, "labels": labels(fabric.name)},
+        "data": {KEY: "".join(f"{line.text}\n" for line in made)},
+    }

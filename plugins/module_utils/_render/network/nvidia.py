@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects for NVIDIA's network operator: the one NicClusterPolicy, and the networks of which it makes
+NetworkAttachmentDefinitions (rows S2.1, S3.1, S3.2).
+
+Fields as in mellanox.com/v1alpha1 of network-operator v26.4.1; configurations as in k8s-rdma-shared-dev-plugin v1.5.3
+(pkg/types) and sriov-network-device-plugin v3.9 (pkg/types). ``metaPlugins`` of MacvlanNetwork and HostDeviceNetwork
+came after v26.4.1.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.intent.intent import ClusterIntent, Fabric, NetworkOperator
+from ..._model.intent.profiles import (
+    HOST_DEVICE,
+    IPOIB,
+    MACVLAN,
+    NIC_POLICY,
+    PROFILES,
+    attachment_kind,
+    count_pods_on_a_node,
+    needs_nic_policy,
+)
+from ..cluster.names import MANAGED_BY, Object, filled, interface, labels, plugins_text
+from .ipam import ipam_text
+
+API = "mellanox.com/v1alpha1"
+
+
+def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
+    """Render the NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
+
+    Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it
+    serves is left to the operator, since a selector of ours would take the nodes of others away from it.
+    """
+    if not any(map(needs_nic_policy, fabrics)):
+        return ()
+    operator = cluster.network_operator
+    shared = [_render_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
+    functions = [_render_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
+    ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
+    spec = filled(
+        ofedDriver=_render_ofed_driver(cluster) if operator.ofed_driver else None,
+        rdmaSharedDevicePlugin=_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared) if shared else None,
+        sriovDevicePlugin=(
+            _plugin(operator, "sriov-network-device-plugin", resourceList=functions) if functions else None
+        ),
+        secondaryNetwork={"ipoib": _image(operator, "ipoib-cni")} if ipoib else None,
+        nvIpam=_image(operator, "nvidia-k8s-ipam") if operator.nv_ipam else None,
+        nicFeatureDiscovery=_image(operator, "nic-feature-discovery") if operator.nic_feature_discovery else None,
+    )
+    return (
+        {
+            "apiVersion": API,
+            "kind": "NicClusterPolicy",
+            "metadata": {"name": NIC_POLICY, "labels": dict(MANAGED_BY)},
+            "spec": spec,
+        },
+    )
+
+
+def _image(operator: NetworkOperator, name: str) -> Object:
+    return {"image": name, "repository": operator.repository, "version": f"network-operator-{operator.version}"}
+
+
+def _render_ofed_driver(cluster: ClusterIntent) -> Object:
+    """A new driver takes the RDMA devices from all pods of the node, so the node is drained first, as many at a time as
+    for virtual functions."""
+    operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
+    upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
+    return {
+        "image": "doca-driver",
+        "repository": operator.repository,
+        "version": operator.ofed_driver,
+        "upgradePolicy": upgrade,
+    }
+
+
+def _plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Object:
+    return {**_image(operator, name), "config": json.dumps(config)}
+
+
+def _render_shared_devices(fabric: Fabric) -> Object:
+    """Render an entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is
+    there and empty for none at all."""
+    select = fabric.select
+    selectors = _selectors(ifNames=select.netdev, vendors=_one(select.vendor), deviceIDs=_one(select.device))
+    return {"resourceName": fabric.resource_name, "rdmaHcaMax": count_pods_on_a_node(fabric), "selectors": selectors}
+
+
+def _render_host_devices(fabric: Fabric) -> Object:
+    """Render an entry of the SR-IOV device plugin, which hands out whole functions as well."""
+    select = fabric.select
+    selectors = _selectors(
+        pfNames=select.netdev, vendors=_one(select.vendor), devices=_one(select.device), pciAddresses=select.pci
+    )
+    # the plugin's isRdma: false would mean functions that have none
+    rdma: Object = {"isRdma": True} if fabric.rdma else {}
+    return {
+        "resourcePrefix": PROFILES[fabric.profile].prefix,
+        "resourceName": fabric.resource_name,
+        "selectors": {**selectors, **rdma},
+    }
+
+
+def _one(value: typing.Optional[str]) -> tuple[str, ...]:
+    return (value,) if value else ()
+
+
+def _selectors(**names: typing.Sequence[str]) -> Object:
+    return {key: list(values) for key, values in names.items() if values}
+
+
+def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of
+    the pods."""
+    kind, wanted = attachment_kind(fabric), fabric.network
+    fields: Object = {"resourceName": fabric.resource_name}
+    if kind == MACVLAN:
+        fields = {"master": interface(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu}
+    elif kind == IPOIB:
+        fields = {"master": interface(fabric)}
+    spec = filled(networkNamespace=wanted.namespace, **fields, ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted))
+    return {
+        "apiVersion": API,
+        "kind": kind,
+        "metadata": {"name": wanted.name, "labels": labels(fabric.name)},
+        "spec": spec,
+    }

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fabric's objects for the SR-IOV network operator: policy and network (rows S1.5, S1.7, S1.9, S2.1).
+
+Fields as in sriovnetwork.openshift.io/v1 of operator v1.6.0.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.profiles import attachment_kind, is_infiniband
+from ..cluster.names import (
+    MANAGED_BY,
+    Members,
+    Object,
+    RenderError,
+    filled,
+    labels,
+    object_name,
+    plugins_text,
+    policy_name,
+    switch,
+)
+from .ipam import ipam_text
+
+API = "sriovnetwork.openshift.io/v1"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
+    """Render the fabric's policies: one for all nodes where the physical functions have the same addresses everywhere,
+    else one a node.
+
+    :param members: may be empty; then the intent's own selectors must do
+    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take
+        the HCAs of other fabrics, too
+    """
+    addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
+    if is_infiniband(fabric) and not addressed:
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone"
+            " would take those of other fabrics, too; see the stages discover and fabric, or list the addresses in"
+            " select.pci"
+        )
+    groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
+    if fabric.select.pci or len(groups) <= 1:
+        addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
+        return (_render_policy(fabric, cluster, addresses, ""),)
+    return tuple(
+        _render_policy(fabric, cluster, tuple(sorted(addresses)), node)
+        for node, addresses in sorted(members.items())
+        if addresses
+    )
+
+
+def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], node: str) -> Object:
+    infiniband = is_infiniband(fabric)
+    selector: dict[str, typing.Any] = {}
+    if fabric.select.vendor:
+        selector["vendor"] = fabric.select.vendor
+    if fabric.select.device:
+        selector["deviceID"] = fabric.select.device
+    if addresses:
+        selector["rootDevices"] = list(addresses)
+    if fabric.select.netdev:
+        selector["pfNames"] = list(fabric.select.netdev)
+    if not selector:
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and"
+            " select names no pci, netdev, vendor or device; add one of them"
+        )
+    spec: dict[str, typing.Any] = {
+        "resourceName": fabric.resource_name,
+        "nodeSelector": {**cluster.node_selector, **({HOSTNAME: node} if node else {})},
+        "numVfs": fabric.virtual_functions,
+        "nicSelector": selector,
+        "deviceType": "netdevice",
+        "isRdma": infiniband or fabric.rdma,
+        "linkType": "IB" if infiniband else "ETH",
+    }
+    if fabric.mtu is not None:
+        spec["mtu"] = fabric.mtu
+    return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
+
+
+def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
+    """Render the SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without
+    maxUnavailable all of them would drain at once."""
+    if cluster.node_pool is None:
+        return ()
+    spec: dict[str, typing.Any] = {
+        "nodeSelector": {"matchLabels": dict(cluster.node_selector)},
+        "maxUnavailable": cluster.node_pool.max_unavailable,
+    }
+    if cluster.node_pool.rdma_mode is not None:
+        spec["rdmaMode"] = cluster.node_pool.rdma_mode
+    metadata = {"name": object_name("linerate"), "namespace": cluster.operator_namespace, "labels": dict(MANAGED_BY)}
+    return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
+
+
+def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
+    """Render the SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
+    wanted = fabric.network
+    fields = {
+        "resourceName": fabric.resource_name,
+        "networkNamespace": wanted.namespace,
+        "ipam": ipam_text(fabric),
+        "linkState": wanted.link_state,
+        "vlan": wanted.vlan,
+        "vlanQoS": wanted.vlan_qos,
+        "trust": switch(wanted.trust),
+        "spoofChk": switch(wanted.spoof_check),
+        "minTxRate": wanted.min_tx_rate,
+        "maxTxRate": wanted.max_tx_rate,
+        "metaPlugins": plugins_text(wanted),
+    }
+    return _object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
+
+
+def _object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: dict[str, typing.Any]) -> Object:
+    return {
+        "apiVersion": API,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": cluster.operator_namespace, "labels": labels(fabric.name)},
+        "spec": spec,
+    }

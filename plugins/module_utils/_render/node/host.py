@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, a KubeletConfig, containerd's drop-in,
+the ClusterPolicy's patch."""
+
+from __future__ import annotations
+
+import base64
+import typing
+
+from ..._model.intent.host_intent import HostNeeds, Kubelet, Memlock
+from ..._model.kubernetes.host import ROLE_LABEL
+from ..cluster.names import MANAGED_BY, filled, object_name
+
+Object = dict[str, typing.Any]
+
+_VERSION = "machineconfiguration.openshift.io/v1"
+#: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator
+#: manifests/worker.machineconfigpool.yaml]
+_POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
+#: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one
+#: as a whole
+_CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
+
+
+def render_host_configs(needs: HostNeeds) -> tuple[Object, ...]:
+    """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes
+    of its pools."""
+    made = []
+    if needs.machine_memlock is not None:
+        file = {
+            "path": _CRIO_FILE,
+            "mode": 0o644,
+            "overwrite": True,
+            "contents": {
+                "source": (
+                    f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.machine_memlock).encode()).decode()}"
+                )
+            },
+        }
+        made.append(
+            _render_machine_config(
+                needs.machine_role,
+                "memlock",
+                {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}},
+            )
+        )
+    if needs.kernel_arguments:
+        spec = {"config": {"ignition": {"version": "3.2.0"}}, "kernelArguments": list(needs.kernel_arguments)}
+        made.append(_render_machine_config(needs.machine_role, "kernel-arguments", spec))
+    if needs.kubelet is not None:
+        made.append(_render_kubelet_config(needs.machine_role, needs.kubelet))
+    return tuple(made)
+
+
+def _render_machine_config(role: str, what: str, spec: Object) -> Object:
+    # the pools merge MachineConfigs in the order of their names
+    metadata = {"name": object_name("99", role, "linerate", what), "labels": {**MANAGED_BY, ROLE_LABEL: role}}
+    return {"apiVersion": _VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": spec}
+
+
+def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
+    """Render the settings of the kubelet that differ from OpenShift's. [kubernetes pkg/kubelet KubeletConfiguration
+    v1beta1]"""
+    settings = filled(
+        topologyManagerPolicy=kubelet.topology_manager_policy,
+        topologyManagerScope=kubelet.topology_manager_scope,
+        cpuManagerPolicy=kubelet.cpu_manager_policy,
+        reservedSystemCPUs=kubelet.reserved_system_cpus,
+    )
+    pools = {"matchLabels": dict(kubelet.pool_labels) or {_POOL_LABEL + role: ""}}
+    metadata = {"name": object_name("linerate", role), "labels": dict(MANAGED_BY)}
+    spec = {"machineConfigPoolSelector": pools, "kubeletConfig": settings}
+    return {"apiVersion": _VERSION, "kind": "KubeletConfig", "metadata": metadata, "spec": spec}
+
+
+def crio_config(memlock: Memlock) -> str:
+    """CRI-O's drop-in; soft and hard limit in bytes, -1 is none. [cri-o internal/config/ulimits, docker/go-units
+    ParseUlimit]"""
+    limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
+    return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
+
+
+def make_containerd_drop_in(memlock: Memlock) -> str:
+    """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd,
+    and pods that start after it."""
+    return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
+
+
+def render_cluster_policy(name: str) -> Object:
+    """Render the fields that server-side apply adds to the existing ClusterPolicy: nvidia-peermem is loaded with the
+    driver.
+
+    Without a label of ours, since nobody but its owner may take it back.
+
+    :param name: of the cluster's own ClusterPolicy; a second one is refused by the GPU operator
+    """
+    return {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {"driver": {"rdma": {"enabled": True}}},
+    }

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Changes of a node while it is rolled, as merge patches."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.base.load import to_data
+from ..._model.kubernetes.node_roll import Mark
+from ..._parse.kubernetes.roll_mark import ANNOTATION, PROOF
+
+Patch = dict[str, typing.Any]
+
+
+def mark_node(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
+    """Return a node with this mark; None takes it away.
+
+    :param unschedulable: cordons, or uncordons; None leaves it as it is
+    """
+    text = None if mark is None else json.dumps(to_data(mark), sort_keys=True)
+    change: Patch = {
+        "metadata": {"annotations": {ANNOTATION: text}, "labels": {PROOF: None if mark is None else "marked"}}
+    }
+    # null takes the field away: false is what a node has that nobody has cordoned
+    return change if unschedulable is None else {**change, "spec": {"unschedulable": True if unschedulable else None}}

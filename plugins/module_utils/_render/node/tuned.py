@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is set of the host under the network, as a Tuned of OpenShift's Node Tuning Operator."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.kubernetes.host import ROLE_LABEL
+from ..._model.node.node_tuning import NAMESPACE, TUNED, Settings
+from ..cluster.names import MANAGED_BY
+
+Object = dict[str, typing.Any]
+
+#: lower wins; OpenShift's own profiles have 30 and 40 [cluster-node-tuning-operator
+#: assets/tuned/manifests/default-cr-tuned.yaml]
+PRIORITY = 20
+
+
+def data(settings: Settings, parent: str) -> str:
+    """Return a profile of TuneD.
+
+    :param parent: profile that it adds to
+    """
+    parts = [f"[main]\nsummary=What linerate.rdma sets of the host under the network\ninclude={parent}\n"]
+    parts += [
+        f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        for name, keys in settings.sections.items()
+    ]
+    return "\n".join(parts)
+
+
+def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, parent: str) -> Object:
+    """Render the one Tuned for all nodes of the intent. [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]
+
+    Nodes are matched by their labels: that reboots none, since nothing of it is an argument of the kernel.
+
+    :param selector: labels of the nodes that take part, all of which must match; empty: the nodes of the
+        MachineConfigPool of ``role``
+    """
+    labels = list(selector.items())
+    recommend: Object = {"profile": TUNED, "priority": PRIORITY}
+    if labels:
+        match: list[Object] = []
+        # what is inside of a match must match as well
+        for label, value in reversed(labels):
+            match = [{"label": label, "value": value, **({"match": match} if match else {})}]
+        recommend["match"] = match
+    else:
+        recommend["machineConfigLabels"] = {ROLE_LABEL: role}
+    return {
+        "apiVersion": "tuned.openshift.io/v1",
+        "kind": "Tuned",
+        "metadata": {"name": TUNED, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)},
+        "spec": {"profile": [{"name": TUNED, "data": data(settings, parent)}], "recommend": [recommend]},
+    }

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Groups of nodes and of HCAs that are held against each other, with the odd ones. Who is odd say the checks of stages
+tuning and platform, and nobody else."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._check.platform import check as platform
+from ..._check.tuning import check as tuning
+from ..._model.base.errors import RdmaError
+from ..._model.base.load import load
+from ..._model.base.text import folded
+from ..._model.intent.intent import Intent
+from ..._model.run.records import Record
+from .inputs import ReportFacts
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupDifference:
+    """A difference that one or more members of a group have.
+
+    :ivar row: what it is: of nodes a row of stage tuning, of HCAs their firmware or a setting of it
+    :ivar what: the same in words
+    :ivar value: that they show
+    :ivar others: what is usual, and of how many
+    """
+
+    members: tuple[str, ...]
+    row: str
+    what: str
+    value: str
+    others: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedGroup:
+    """Nodes, or HCAs, that are held against each other.
+
+    :ivar what: nodes or HCAs
+    """
+
+    name: str
+    what: str
+    members: tuple[str, ...]
+    odd: tuple[GroupDifference, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Alike:
+    """:ivar groups: nodes of one kind, then HCAs of one model
+    :ivar tuning: facts by which nodes were grouped
+    :ivar notes: why groups are missing, or nodes in them
+    """
+
+    groups: tuple[ComparedGroup, ...] = ()
+    tuning: tuning.Facts = dataclasses.field(default_factory=tuning.Facts)
+    notes: tuple[str, ...] = ()
+
+
+def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
+    """:param records: of this run, by stage"""
+    notes: list[str] = []
+    tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
+    firmware: typing.Optional[platform.Facts] = _facts(
+        "platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes
+    )
+    of_nodes = tuple(_compare_nodes(tunings))
+    known = {member for group in of_nodes for member in group.members}
+    missing = [name for name in tunings.tunings if name not in known]
+    if missing:
+        notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
+    of_hcas: tuple[ComparedGroup, ...] = ()
+    if firmware is not None:
+        try:
+            of_hcas = tuple(_compare_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
+        except RdmaError as error:
+            notes.append(
+                "The intent of stage platform can't be read, so it is unknown which HCAs are held against each other:"
+                f" {error}."
+            )
+    return Alike((*of_nodes, *of_hcas), tunings, tuple(notes))
+
+
+def _facts(
+    stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: ReportFacts, notes: list[str]
+) -> typing.Any:
+    """None, and a note, where there are none: without them nobody is like another."""
+    record = records.get(stage)
+    if record is None or not record.facts:
+        notes.append(f"Stage {stage} has left no facts in this run, so what it holds against each other is unknown.")
+        return None
+    try:
+        return facts.of(stage, parts)
+    except RdmaError as error:
+        notes.append(
+            f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}."
+        )
+        return None
+
+
+def _compare_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
+    for group in tuning.make_groups(facts):
+        odd = (
+            GroupDifference(
+                one.nodes,
+                one.row.name,
+                one.row.what,
+                one.value,
+                "neither is usual" if one.usual is None else f"{one.usual} on {one.most} of {one.known}",
+            )
+            for one in group.odd
+        )
+        yield ComparedGroup(group.kind, "nodes", group.nodes, tuple(odd))
+
+
+def _compare_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[ComparedGroup]:
+    for group in platform.make_groups(intent, facts):
+        found: dict[typing.Any, list[str]] = {}
+        for (node, hca), odd in group.odd.items():
+            for one in odd:
+                found.setdefault(one, []).append(f"{node} {hca}")
+        odds = (
+            GroupDifference(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}")
+            for one, members in found.items()
+        )
+        yield ComparedGroup(
+            f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds)
+        )

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the message
+and its floor."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._check.collectives.course import GroupFigure
+from ..._model.base.text import folded
+from ..markup.markup import Html, element
+from ..markup.tables import render_row, render_table
+
+_WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
+_HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Of the floor")
+
+
+def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
+    """Return the table: the slow ones first, then in their order."""
+    ordered = sorted(found, key=lambda item: not item.slow)
+    return render_table(
+        "Collectives that are proven",
+        "bus bandwidth in GB/s; the line across is the floor",
+        _HEADS,
+        list(map(_render_row, ordered)),
+    )
+
+
+def _render_row(item: GroupFigure) -> Html:
+    part = f"{100 * item.bus_gbs / item.floor_gbs:.0f} %" if item.floor_gbs else None
+    return render_row(
+        item.collective,
+        item.kind,
+        folded(item.nodes, 4),
+        render_picture(item) if item.sizes else None,
+        f"{item.bus_gbs:.1f}",
+        None if item.floor_gbs is None else f"{item.floor_gbs:.1f}",
+        element("span", f"? {part}, too slow", class_="said unknown") if item.slow else part,
+    )
+
+
+def render_picture(item: GroupFigure) -> Html:
+    """Draw the bus bandwidth by size of the message from 0 up, with the floor across and a dot on the figure that
+    counts."""
+    high = max(item.bus_gbs, item.floor_gbs or 0.0, *(value for _size, value in item.sizes)) or 1.0
+    step = (_WIDTH - 2 * _EDGE) / max(1, len(item.sizes) - 1)
+
+    def height_of(value: float) -> float:
+        return _HEIGHT - _EDGE - value / high * (_HEIGHT - 2 * _EDGE)
+
+    points = [(_EDGE + place * step, height_of(value)) for place, (_size, value) in enumerate(item.sizes)]
+    best = max(range(len(item.sizes)), key=lambda place: item.sizes[place][1])
+    floor = []
+    if item.floor_gbs is not None:
+        y = f"{height_of(item.floor_gbs):.1f}"
+        floor = [element("line", x1="0", x2=f"{_WIDTH:g}", y1=y, y2=y)]
+    words = ", ".join(f"{size / (1 << 30):g} GiB {value:.1f} GB/s" for size, value in item.sizes)
+    return element(
+        "svg",
+        *floor,
+        element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points)),
+        element("circle", cx=f"{points[best][0]:.1f}", cy=f"{points[best][1]:.1f}", r="2.5"),
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{_HEIGHT:g}",
+        class_="trend bad" if item.slow else "trend",
+        role="img",
+        aria_label=words,
+    )

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What differs between two judgements of one run, or between two runs: gates and findings, and what was seen of each
+node."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import json
+import typing
+
+from ..._model.base.load import to_data
+from ..._model.base.text import cut
+from ..._model.run.facts import CLUSTER, RunStart
+from ..._model.run.findings import STAGES, Judged
+from ..._model.run.records import Record
+from ..markup.text import one_line
+from .verdict import label
+
+NOT_THERE = "not there"
+Data = dict[str, typing.Any]
+
+#: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
+KINDS = {
+    "hcas_after_network": "",
+    "hcas": "",
+    "platform": "platform",
+    "firmware": "firmware",
+    "bios": "BIOS",
+    "subnets": "subnet manager of",
+    "neighbours": "neighbours",
+    "containerd": "containerd",
+}
+#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws
+#: anew, what pods have just now, and whom a kernel has heard of lately
+IGNORED = ("activity", "queue_pair", "changes", "held", "boot", "hardware_addresses")
+# a list of such things is compared thing by thing: the first of these keys that all have names one
+_NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",), ("key",))
+# word for one thing of a list
+_WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "function"}
+#: lines on a terminal; the file has all
+MOST_LINES = 200
+#: differences of one node, and characters of the name of a thing and of what is said of it: a node writes all of them
+MOST_OF_NODE, _MOST_WHAT, _MOST_TEXT = 512, 400, 2000
+#: nodes without a topology that a line names
+_MOST_UNREAD = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDifference:
+    """One thing that is not as it was.
+
+    :ivar node: name of a node, ``cluster``, or ``stage <name>`` for what a stage found
+    :ivar what: in the words of facts and findings: ``mlx5_0 firmware``, ``fabric.one_master on compute``
+    """
+
+    node: str
+    what: str
+    before: str
+    after: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The results of a run.
+
+    :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of KINDS, and topologies
+    :ivar records: of this run only, by stage
+    """
+
+    start: RunStart
+    facts: typing.Mapping[str, typing.Mapping[str, Data]]
+    records: typing.Mapping[str, Record]
+
+
+def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+    """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
+    findings. Times and runs are no change."""
+    found: list[RunDifference] = []
+    first, second = to_data(before.start), to_data(after.start)
+    for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
+        found += _data(
+            CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name]
+        )
+    sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
+    for node in dict.fromkeys((*before.start.nodes, *after.start.nodes)):
+        if all(node in side for side in sides):
+            of_node = list(itertools.islice(_compare_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
+            found += of_node[:MOST_OF_NODE]
+            if len(of_node) > MOST_OF_NODE:
+                found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
+        else:
+            found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
+    found += _compare_cables(before, after)
+    return found + find_record_differences(before.records, after.records)
+
+
+def find_record_differences(
+    before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
+) -> list[RunDifference]:
+    """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
+    known by check and subject."""
+    found: list[RunDifference] = []
+    for stage in STAGES:
+        one, other = before.get(stage), after.get(stage)
+        name = f"stage {stage}"
+        found += _changed(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
+        first, second = _group_by_subject(one), _group_by_subject(other)
+        for key in {**first, **second}:
+            found += _changed(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
+    return found
+
+
+def show(found: typing.Sequence[RunDifference]) -> list[str]:
+    """As lines for a terminal."""
+    lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
+    if len(found) > MOST_LINES:
+        lines.append(f"and {len(found) - MOST_LINES} more")
+    return lines
+
+
+def _compare_node(
+    node: str,
+    before: typing.Mapping[str, typing.Mapping[str, Data]],
+    after: typing.Mapping[str, typing.Mapping[str, Data]],
+) -> typing.Iterator[RunDifference]:
+    for kind, word in KINDS.items():
+        one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
+        if (
+            kind == "hcas"
+            and before.get("hcas_after_network", {}).get(node)
+            and after.get("hcas_after_network", {}).get(node)
+        ):
+            # the later look shows the same HCAs
+            continue
+        if one is None or other is None:
+            yield from _changed(
+                node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
+            )
+        elif one["error"] or other["error"]:
+            yield from _compare_words(node, kind, *(item["error"] or "seen" for item in (one, other)))
+        else:
+            yield from _data(node, [word], one["value"], other["value"])
+
+
+def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
+    """Return the differences in plain data, as deep as both have the same form."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            if key not in IGNORED:
+                yield from _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
+        return
+    first, second = _group_by_name(before), _group_by_name(after)
+    if first is not None and second is not None and (first or second):
+        for name in dict.fromkeys((*first, *second)):
+            if name in first and name in second:
+                yield from _data(node, [*path, name], first[name], second[name])
+            else:
+                yield from _changed(
+                    node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second))
+                )
+        return
+    if before != after:
+        yield from _changed(node, _words(path), _text(before), _text(after))
+
+
+def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
+    """Return a list of things by their names; None when it is no such list, or two have one name."""
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        return None
+    for keys in _NAMES:
+        if data and all(item.get(key) is not None for item in data for key in keys):
+            named = {" port ".join(str(item[key]) for key in keys): item for item in data}
+            return named if len(named) == len(data) else None
+    return None if data else {}
+
+
+def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+    """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
+    with nothing."""
+    first, second = _Cables.of(before), _Cables.of(after)
+    if not (first.seen and second.seen):
+        return _compare_words("fabric", "topology", first.state, second.state)
+    found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
+    named = {**second.names, **first.names}
+    count = collections.Counter(named.values())
+    for guid in sorted(first.names.keys() & second.names.keys()):
+        found += _changed("fabric", f"name of {guid}", first.names[guid], second.names[guid])
+
+    def called(end: _End) -> str:
+        name = named.get(end[0]) or end[0]
+        return f"{name}{f' ({end[0]})' if count[name] > 1 else ''} port {end[1]}"
+
+    words = {ends: " - ".join(sorted(map(called, ends))) for ends in {*first.links, *second.links}}
+    for ends in sorted(words, key=lambda ends: (words[ends], ends)):
+        found += _changed(
+            "fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE)
+        )
+    return found
+
+
+#: GUID and number of a port
+_End = tuple[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cables:
+    """The cables that all nodes of a run see.
+
+    :ivar seen: whether any of them saw a topology
+    :ivar unread: why others did not
+    :ivar names: by GUID
+    :ivar links: width and speed by both ends
+    """
+
+    seen: bool
+    unread: tuple[str, ...]
+    names: typing.Mapping[str, str]
+    links: typing.Mapping[tuple[_End, ...], str]
+
+    @property
+    def state(self) -> str:
+        return (
+            f"not known: {'; '.join(self.unread[:_MOST_UNREAD])}"
+            if self.unread
+            else "seen"
+            if self.seen
+            else "not looked at"
+        )
+
+    @classmethod
+    def of(cls, run: Snapshot) -> _Cables:
+        unread: list[str] = []
+        names: dict[str, str] = {}
+        links: dict[tuple[_End, ...], str] = {}
+        seen = False
+        for node, fact in run.facts.get("topologies", {}).items():
+            unread += [f"{node}: {fact['error']}"] if fact["error"] else []
+            for item in fact["value"] or ():
+                topology = item.get("topology")
+                if not topology:
+                    unread += [f"{node} {item['rdma_device']}: {item['error']}"] if item.get("error") else []
+                    continue
+                seen = True
+                names.update((each["guid"], each["description"] or each["guid"]) for each in topology["nodes"])
+                for link in topology["links"]:
+                    ends = tuple(sorted((end["guid"], end["port"]) for end in (link["a"], link["b"])))
+                    links[ends] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
+        return cls(seen, tuple(unread), names, links)
+
+
+def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
+    """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
+    if before == after and before not in ("seen", "not looked at"):
+        return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
+    return _changed(node, what, before, after)
+
+
+def _words(path: typing.Iterable[str]) -> str:
+    return " ".join(word for word in path if word)
+
+
+def _text(data: typing.Any) -> str:
+    if data is None or data == [] or data == {}:
+        return "none"
+    if isinstance(data, list):
+        return ", ".join(sorted(map(_text, data)))
+    return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
+
+
+def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for item in record.judged if record else ():
+        found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))
+    # a check may say two things of one subject
+    return {key: ", ".join(sorted(states)) for key, states in found.items()}
+
+
+def _status(item: Judged) -> str:
+    return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
+
+
+def _changed(node: str, what: str, before: str, after: str) -> list[RunDifference]:
+    return (
+        []
+        if before == after
+        else [RunDifference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+    )

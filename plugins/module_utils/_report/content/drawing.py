@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The drawing of a fabric as SVG inside of the page, and what it marks as a list below it, for those who don't see
+it."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..markup.markup import Html, element
+from ..markup.text import one_line
+from .topology import Drawing, Edge, TierItem
+
+_WIDTH = 1100
+_ROW = 118
+_BOX = 44
+_SQUARE = 9
+# of the text in a box, in the drawing's units
+_LETTER = 5.8
+# what a managed switch calls itself: MF0;leaf01:MQM9700/U1. Its name is what there is room for
+_SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
+
+
+def render_figure(shown: Drawing) -> Html:
+    """Render the drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a
+    drawing has the reason instead."""
+    if shown.why_not:
+        caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
+        return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
+    places = _collect_places(shown)
+    boxes = [_render_box(item, *places[item.key]) for row in shown.rows for item in row]
+    lines = [_render_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]
+    marked = [item for row in shown.rows for item in row if item.marks]
+    height = _ROW * (len(shown.rows) - 1) + _BOX + 24
+    title = f"{shown.name}: switches above, nodes below"
+    picture = element(
+        "svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map"
+    )
+    return element(
+        "figure",
+        element(
+            "figcaption",
+            element("b", f"{shown.name}: topology"),
+            element("span", f"{shown.words}; {len(marked)} marked"),
+        ),
+        element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
+        element("ul", *map(_render_entry, _legend(marked)), class_="legend"),
+        (
+            element(
+                "ul",
+                *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked],
+                class_="marked",
+            )
+            if marked
+            else None
+        ),
+        class_="wide",
+    )
+
+
+def _collect_places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
+    """Of each item: the middle of its box, its upper edge, its width."""
+    result = {}
+    for number, row in enumerate(shown.rows):
+        step = _WIDTH / max(1, len(row))
+        for place, item in enumerate(row):
+            result[item.key] = ((place + 0.5) * step, 12.0 + number * _ROW, min(150.0, step - 8))
+    return result
+
+
+def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html:
+    tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
+    words = "\n".join((item.name, *item.marks))
+    sign = (
+        element("text", "\u2715", x=_number(middle + width / 2 - 8), y=_number(top + 13), class_="sign")
+        if item.marks
+        else None
+    )
+    squares = [
+        element(
+            "rect",
+            x=_number(x - _SQUARE / 2),
+            y=_number(top - _SQUARE / 2),
+            width=_SQUARE,
+            height=_SQUARE,
+            class_="hca bad" if bad else "hca",
+        )
+        for (_rail, bad), x in zip(item.rails, _place_ends(item, middle, width))
+    ]
+    return element(
+        "g",
+        element("title", words),
+        element("rect", x=_number(middle - width / 2), y=_number(top), width=_number(width), height=_BOX, rx=6),
+        *squares,
+        # a drawing in the drawing clips what is wider than its letters were taken for
+        element(
+            "svg",
+            element("text", _fitting(item.name, width), x="50%", y=_number(_BOX / 2 + 5)),
+            x=_number(middle - width / 2),
+            y=_number(top),
+            width=_number(width),
+            height=_BOX,
+        ),
+        sign,
+        class_=f"box {tone}",
+    )
+
+
+def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, float, float]]) -> Html:
+    x1, y1, width = places[edge.below]
+    x2, y2, _width = places[edge.above]
+    if edge.rail is not None:
+        below = next(item for row in shown.rows for item in row if item.key == edge.below)
+        x1 = next((x for (rail, _bad), x in zip(below.rails, _place_ends(below, x1, width)) if rail == edge.rail), x1)
+    words = f"{edge.links} link{'' if edge.links == 1 else 's'}" + (
+        f", rail {edge.rail}" if edge.rail is not None else ""
+    )
+    tone = f"rail{edge.rail % 4}" if edge.rail is not None else "between"
+    ends = {"x1": _number(x1), "y1": _number(y1), "x2": _number(x2), "y2": _number(y2 + _BOX)}
+    return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
+
+
+def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
+    """Return the positions of the HCAs of a node, from left to right."""
+    count = len(item.rails)
+    return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
+
+
+def _fitting(name: str, width: float) -> str:
+    """As much of a name as a box has room for; the pointer shows all of it."""
+    name, most = one_line(_SWITCH.sub(r"\1", name)), max(3, int((width - 6) / _LETTER))
+    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
+
+
+def _legend(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
+    if marked:
+        yield "fail", "\u2715", "accused by a finding; dashed red: its links"
+    yield "hca", "\u25aa", "HCA, one for each rail"
+    yield "", "", "dashed box: a group that nothing is said about"
+
+
+def _render_entry(entry: tuple[str, str, str]) -> Html:
+    name, sign, text = entry
+    return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}"

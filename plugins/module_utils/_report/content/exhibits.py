@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from
+the facts of the run.
+
+Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says
+so.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._analysis.fleet.hca_locations import collect_places, find_topology, number_by_leaf
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._check.bandwidth import check as bandwidth
+from ..._check.bandwidth.pairs import subject_of
+from ..._check.collectives import check as collectives
+from ..._check.collectives.course import GroupFigure
+from ..._check.compare import check as compare
+from ..._check.discover import check as discover
+from ..._check.fabric import check as fabric
+from ..._check.operators import check as operators
+from ..._check.platform import check as platform
+from ..._check.reachability import check as reachability
+from ..._model.base.errors import RdmaError
+from ..._model.base.load import load
+from ..._model.infiniband.fabric import Place, Topology
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband
+from ..._model.kubernetes.disruption import DisruptionPlan
+from ..._model.measurement.bandwidth import PairResult
+from ..._model.measurement.reachability import ObservedPings, Ping, PingPlan
+from ..._model.run.findings import Judged
+from ..._model.run.link_errors import EarlierErrors
+from ..._model.run.records import Record
+from .inputs import ReportFacts
+from .link_errors import ErrorHistory, collect_history
+from .matrix import Cell, Matrix, group_by_number
+from .trends import Trend, list_trends
+from .verdict import label
+
+Judgements = typing.Mapping[str, typing.Sequence[Judged]]
+
+
+class Undrawable(ValueError):
+    """The facts of a record can't be drawn; says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FabricChart:
+    """An InfiniBand fabric as stage fabric saw it: who is on it, and where.
+
+    :ivar places: by node and HCA
+    """
+
+    name: str
+    membership: Membership
+    topology: Topology
+    places: typing.Mapping[tuple[str, str], Place]
+
+    def leaves(self, rail: int) -> dict[str, str]:
+        """Leaf of each node on a rail, as far as the topology shows it."""
+        return {
+            place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None
+        }
+
+
+Charts = typing.Mapping[str, FabricChart]
+
+
+def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
+    """Return the InfiniBand fabrics that have a topology, by name.
+
+    :param record: of stage fabric, if there is one
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
+    if loaded is None:
+        return {}
+    intent, seen = loaded
+    result = {}
+    for wanted in intent.fabrics:
+        membership = _find_membership(wanted, seen)
+        topology = find_topology(membership, seen.topologies)[0] if is_infiniband(wanted) else None
+        if topology is not None:
+            result[wanted.name] = FabricChart(
+                wanted.name, membership, topology, collect_places(membership, seen.topologies)
+            )
+    return result
+
+
+def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known: Charts) -> tuple[Membership, ...]:
+    """Return the members of each fabric; empty where stage fabric did not run.
+
+    :param record: of stage fabric, if there is one
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
+    return (
+        tuple(
+            known[wanted.name].membership if wanted.name in known else _find_membership(wanted, loaded[1])
+            for wanted in loaded[0].fabrics
+        )
+        if loaded
+        else ()
+    )
+
+
+def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
+    """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    if record.stage not in _MATRICES:
+        return ()
+    draw, parts = _MATRICES[record.stage]
+    loaded = _load(record, facts, parts)
+    return tuple(draw(*loaded, _group_by_subject(record.judged), known)) if loaded is not None else ()
+
+
+def _load(
+    record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
+) -> typing.Optional[tuple[Intent, typing.Any]]:
+    """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
+    role failed.
+
+    :param parts: of the facts that are needed; to load all of a large cluster takes its time
+    """
+    if record is None or not record.facts or record.intent is None:
+        return None
+    try:
+        return load(Intent, record.intent, "intent"), facts.of(record.stage, parts)
+    except RdmaError as error:
+        raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
+
+
+def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
+    """Return the plan of stage network; None when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("plan",))
+    return loaded[1].plan if loaded is not None else None
+
+
+def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
+    """Return the comparisons of stage compare; empty when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("bandwidth",))
+    return compare.compared(*loaded) if loaded is not None else ()
+
+
+def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
+    """Return what stage collectives has proven, group by group; nothing when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies"))
+    return collectives.list_figures(*loaded) if loaded is not None else ()
+
+
+def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
+    """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
+
+    :raises Undrawable: its facts do not load
+    """
+    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
+
+
+def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
+    """Bandwidth over the kept runs, and how many of these there are.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("bandwidth", "earlier"))
+    if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
+        return (), 0
+    intent, kept = loaded[0], loaded[1].earlier
+    links = read_held(record, facts)
+    measured = bandwidth.keep_valid_results(
+        intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING
+    )
+    return list_trends(measured, kept), len(kept.runs)
+
+
+def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
+    """Return the errors of the links since the kept runs; None where the stage did not come so far.
+
+    :param record: of stage fabric
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("topologies",)) if earlier.readings else None
+    if loaded is None:
+        return None
+    return collect_history(
+        record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier
+    )
+
+
+def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -> dict[str, str]:
+    """Return the versions on the cluster, as far as the records show: each with how many have it. A fleet of two
+    firmwares shows here."""
+    result = {}
+    for title, stage, part, versions in _FLEET:
+        try:
+            found = (
+                collections.Counter(versions(facts.of(stage, (part,))))
+                if stage in records and records[stage].facts
+                else {}
+            )
+        except RdmaError:
+            # a stage whose role failed, or an older record; nothing is said of what is not known
+            continue
+        if found:
+            result[title] = ", ".join(
+                f"{version} ({count})" for version, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            )
+    return result
+
+
+def _find_membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
+    nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
+    subnets = {
+        name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None
+    }
+    return number_by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
+
+
+def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
+    result: dict[str, list[Judged]] = {}
+    for item in judged:
+        result.setdefault(item.finding.subject, []).append(item)
+    return result
+
+
+def _level(judged: typing.Sequence[Judged], otherwise: str) -> str:
+    """Of all findings on one pair; ``otherwise`` where it has none of its own."""
+    labels = {label(item) for item in judged}
+    if "fail" in labels:
+        return "fail"
+    if labels & {"unknown", "skipped"}:
+        return "unknown"
+    if "waived" in labels:
+        return "waived"
+    return "pass" if labels else otherwise
+
+
+def _make_cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
+    return Cell(level, value, "\n".join(word for word in words if word), 1, int(level in ("fail", "unknown")))
+
+
+def _list_bandwidth_matrices(
+    intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts
+) -> typing.Iterator[Matrix]:
+    if facts.bandwidth is None:
+        return
+    for wanted in intent.fabrics:
+        # None: between rails
+        rails: dict[typing.Optional[int], dict[tuple[str, str], list[PairResult]]] = collections.defaultdict(dict)
+        for pair in facts.bandwidth.pairs:
+            if pair.fabric == wanted.name:
+                rails[None if pair.between_rails else pair.rail].setdefault((pair.client, pair.server), []).append(pair)
+        for rail, pairs in sorted(rails.items(), key=lambda item: (item[0] is None, item[0] or 0)):
+            cells = {}
+            for (client, server), measured in pairs.items():
+                found = [item for pair in measured for item in judged.get(subject_of(wanted, pair), ())]
+                cells[client, server] = _make_bandwidth_cell(measured, found)
+                if wanted.bandwidth.directions == "at_once":
+                    cells[server, client] = cells[client, server]
+            leaves = known[wanted.name].leaves(rail) if wanted.name in known and rail is not None else {}
+            yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _list_names(cells, facts.nodes), cells, leaves)
+
+
+def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
+    """A suspect is measured again: the cell shows its worst, and is as bad as all that was said of it."""
+    words = [f"{measured[0].client} \u2192 {measured[0].server}"]
+    for pair in measured:
+        rails = f"rail {pair.rail} \u2192 {pair.server_end[0]}: " if pair.between_rails else ""
+        if pair.average_gbps is None:
+            words.append(
+                f"{rails}not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}"
+            )
+        else:
+            peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
+            words.append(
+                f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}"
+            )
+        if pair.wider is not None:
+            figure = (
+                f"average {pair.wider.average_gbps:g} Gb/s"
+                if pair.wider.average_gbps is not None
+                else f"not measured: {pair.wider.why}"
+            )
+            words.append(
+                f"{rails}with {pair.wider.queue_pairs} queue pairs of {pair.wider.message_bytes} bytes: {figure}"
+            )
+    # where the floor comes from: link, PCIe and share are in the finding's own words
+    words += dict.fromkeys(
+        f"{item.finding.check}: {item.finding.expected}"
+        for item in judged
+        if item.finding.check in ("bandwidth.floor", "bandwidth.fleet")
+    )
+    return _make_cell(
+        _level(judged, "seen"),
+        min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None),
+        *words,
+    )
+
+
+def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
+    if rail is None:
+        return f"{wanted.name}, between rails"
+    return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
+
+
+def _list_reachability_matrices(
+    intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts
+) -> typing.Iterator[Matrix]:
+    for wanted in intent.fabrics:
+        if not is_infiniband(wanted):
+            continue
+        membership = _find_membership(wanted, facts)
+        where = collect_places(membership, {})
+        rails: dict[int, dict[tuple[str, str], Cell]] = collections.defaultdict(dict)
+        for client, server, ping in _pings(membership, facts, where):
+            ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
+            found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
+            rails[client.rail][client.node, server.node] = _make_reachability_cell(ends, ping, found)
+        for rail, cells in sorted(rails.items()):
+            leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
+            yield Matrix(
+                _title(wanted, rail), "loss", "%", False, _list_names(cells, tuple(facts.nodes)), cells, leaves
+            )
+
+
+def _pings(
+    membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
+) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
+    """Return the planned pings between the ports of a fabric, with their results."""
+    servers = {
+        (member.rail, member.port.lid): where[name, member.hca.name]
+        for name, members in membership.members.items()
+        for member in members
+        if member.port is not None and member.port.lid is not None
+    }
+    for name, members in membership.members.items():
+        answers = {
+            (ping.rdma_device, ping.port, ping.destination_lid): ping
+            for ping in facts.pings.get(name, ObservedPings()).value or ()
+        }
+        for member in members:
+            for task in facts.plan.get(name, PingPlan()).clients:
+                if member.port is None or (task.device, task.port) != (member.hca.rdma_device, member.port.number):
+                    continue
+                for lid in task.lids:
+                    if (member.rail, lid) in servers:
+                        yield (
+                            where[name, member.hca.name],
+                            servers[member.rail, lid],
+                            answers.get((task.device, task.port, lid)),
+                        )
+
+
+def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
+    if ping is None or ping.error is not None or not ping.sent:
+        return _make_cell(
+            _level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}"
+        )
+    loss = 100.0 * ping.lost / ping.sent
+    return _make_cell(
+        _level(judged, "fail" if loss else "pass"),
+        loss,
+        ends,
+        f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss",
+    )
+
+
+def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
+    """Return all nodes that take part, also those that nobody could ask."""
+    return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=group_by_number))
+
+
+#: stage: (what draws its matrices, the parts of its facts that this takes)
+_MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[str, ...]]] = {
+    "reachability": (_list_reachability_matrices, ("nodes", "subnets", "plan", "pings")),
+    "bandwidth": (_list_bandwidth_matrices, ("nodes", "bandwidth")),
+}
+
+
+def _firmwares(facts: discover.Facts) -> typing.Iterator[str]:
+    for seen in facts.nodes.values():
+        yield from (
+            hca.firmware for hca in (seen.value.hcas if seen.value else ()) if hca.firmware and not hca.is_virtual
+        )
+
+
+def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.kernel for seen in facts.platforms.values() if seen.value)
+
+
+def _gpu_drivers(facts: platform.Facts) -> typing.Iterator[str]:
+    return (
+        seen.value.gpu.version
+        for seen in facts.platforms.values()
+        if seen.value and seen.value.gpu and seen.value.gpu.version
+    )
+
+
+def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
+    return (
+        seen.value.gpu.ofed
+        for seen in facts.platforms.values()
+        if seen.value and seen.value.gpu and seen.value.gpu.ofed
+    )
+
+
+def _operators(facts: operators.Facts) -> typing.Iterator[str]:
+    return (found.version for found in (facts.operators.installations if facts.operators else ()) if found.version)
+
+
+#: title, stage, part of its facts, what it takes out of them
+_FLEET: tuple[tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
+    ("HCA firmware", "discover", "nodes", _firmwares),
+    ("Kernel", "platform", "platforms", _kernels),
+    ("GPU driver", "platform", "platforms", _gpu_drivers),
+    ("DOCA-OFED", "platform", "platforms", _ofed),
+    ("SR-IOV operator", "operators", "operators", _operators),
+)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A matrix as an HTML table: numbers for the eye and for a screen reader, colours and signs for the glance, the whole
+story under the pointer."""
+
+from __future__ import annotations
+
+import statistics
+import typing
+
+from ..markup.markup import Html, element
+from .matrix import MOST_SLOW_NODES, Cell, Matrix, NodeRow, compute_median, fold, list_rows_of_nodes, number
+
+# a sign for each level, so that nobody needs the colours
+_SIGNS = {"fail": "\u2715", "unknown": "?", "waived": "w", "seen": "", "pass": ""}
+#: share of the best value: class of the cell
+_SHADES = ((0.98, "best"), (0.95, "near"), (0.0, "less"))
+
+
+def render_figure(whole: Matrix) -> Html:
+    """Render the matrix, folded when it is large, with its legend and the nodes that stand out."""
+    shown = fold(whole)
+    wrong = sum(cell.wrong for cell in whole.cells.values())
+    words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
+    if shown.folded:
+        words += f"; folded into {len(shown.names)} groups of nodes, each cell shows its worst direction"
+    words += _span(whole)
+    caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
+    parts = (
+        element(
+            "div",
+            _render_grid(shown),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers",
+        ),
+        _render_legend(shown),
+        _render_slow_nodes(whole) if shown.folded else None,
+    )
+    if is_well(whole):
+        # nothing in it that a reader must see, and its figures are in the words
+        return element(
+            "figure", element("details", element("summary", element("span", *caption, class_="caption")), *parts)
+        )
+    return element("figure", element("figcaption", *caption), *parts)
+
+
+def is_well(whole: Matrix) -> bool:
+    """Return whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    return {cell.level for cell in whole.cells.values()} == {"pass"}
+
+
+def _span(whole: Matrix) -> str:
+    """Return the figures of all directions, where a middle and a best say something."""
+    values = [cell.value for cell in whole.cells.values() if cell.value is not None]
+    if not whole.more_is_better or not values:
+        return ""
+    return f"; lowest {number(min(values))}, median {number(statistics.median(values))}, best {number(max(values))}"
+
+
+def _render_grid(shown: Matrix) -> Html:
+    # the middle of a row or a column tells a slow node at a glance; of groups it would be one of their worst
+    with_middle = not shown.folded
+    top = [element("th", element("span", "client \u2193 server \u2192"), class_="corner", scope="col")]
+    top += [element("th", element("span", name, title=_group(shown, name)), scope="col") for name in shown.names]
+    best = shown.best
+    rows = []
+    for client in shown.names:
+        cells = [
+            _make_cell(shown.cells.get((client, server)), best, shown, same=client == server) for server in shown.names
+        ]
+        head = element("th", element("span", client, title=_group(shown, client)), scope="row")
+        middle = (
+            compute_median(cell for (name, _server), cell in shown.cells.items() if name == client)
+            if with_middle
+            else None
+        )
+        rows.append(
+            element("tr", head, *cells, element("td", number(middle), class_="middle") if with_middle else None)
+        )
+    foot = None
+    if with_middle:
+        top.append(element("th", element("span", "median"), scope="col"))
+        middles = (
+            compute_median(cell for (_client, name), cell in shown.cells.items() if name == server)
+            for server in shown.names
+        )
+        foot = element(
+            "tfoot",
+            element(
+                "tr",
+                element("th", element("span", "median"), scope="row"),
+                *[_render_middle(value) for value in middles],
+                element("td"),
+            ),
+        )
+    return element("table", element("thead", element("tr", *top)), element("tbody", *rows), foot, class_="grid")
+
+
+def _render_middle(value: typing.Optional[float]) -> Html:
+    return element("td", number(value), class_="middle")
+
+
+def _make_cell(cell: typing.Optional[Cell], best: typing.Optional[float], shown: Matrix, same: bool) -> Html:
+    if cell is None:
+        return element("td", class_="self" if same and not shown.folded else None)
+    # seen by all in a small matrix, and told by the sign in a large one
+    text = f"{_SIGNS[cell.level]}{number(cell.value) if cell.value is not None else ''}"
+    return element("td", text, class_=_shade(cell, best, shown.more_is_better), title=cell.words)
+
+
+def _shade(cell: Cell, best: typing.Optional[float], more_is_better: bool) -> str:
+    if cell.level != "pass":
+        return cell.level
+    share = cell.value / best if more_is_better and best and cell.value is not None else 1.0
+    return next((f"pass {name}" for least, name in _SHADES if share >= least), "pass less")
+
+
+def _render_legend(shown: Matrix) -> Html:
+    levels = {cell.level for cell in shown.cells.values()}
+    entries = []
+    if "pass" in levels and shown.more_is_better:
+        entries += [
+            ("pass best", "98", "passes, 98 % of the best or more"),
+            ("pass near", "95", "95 % or more"),
+            ("pass less", "93", "less"),
+        ]
+    elif "pass" in levels:
+        entries.append(("pass best", "0", "passes"))
+    words = {
+        "fail": "fails",
+        "unknown": "could not be measured",
+        "waived": "waived",
+        "seen": "measured, without a finding of its own",
+    }
+    entries += [(level, _SIGNS[level], text) for level, text in words.items() if level in levels]
+    entries.append(("", "", "not asked for"))
+    return element(
+        "ul",
+        *[
+            element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
+            for name, sign, text in entries
+        ],
+        class_="legend",
+    )
+
+
+def _render_slow_nodes(whole: Matrix) -> Html:
+    rows = list_rows_of_nodes(whole)
+    names = ("Node", "Leaf", f"Worst, {whole.unit}", "Median as client", "Median as server", "Not proven")
+    title = f"The {min(MOST_SLOW_NODES, len(rows))} nodes to look at first, of {len(rows)}"
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
+    body = element("tbody", *[_render_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
+    table = element("table", element("caption", title), head, body, class_="numbers")
+    return element(
+        "div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}"
+    )
+
+
+def _render_slow_node(row: NodeRow) -> Html:
+    values = [number(row.worst), number(row.as_client), number(row.as_server)]
+    return element(
+        "tr",
+        element("th", element("bdi", row.name), scope="row"),
+        element("td", row.leaf or "\u2013"),
+        *[element("td", value, class_="number") for value in values],
+        element("td", f"{row.wrong} of {row.count}", class_="number"),
+    )
+
+
+def _group(shown: Matrix, name: str) -> str:
+    return f"{name}: {shown.folded[name]} nodes" if name in shown.folded else name

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The facts of a run as a report reads them: each of them once, and only those that it shows."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._check.sources import SOURCES
+from ..._check.stages import TABLE
+from ..._model.base.load import load
+
+#: the data of these fields of a stage's Facts; raises RdmaError where they can't be read
+FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, typing.Any]]
+
+
+def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
+    """Return a source for a report without figures."""
+    return {}
+
+
+class ReportFacts:
+    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes
+    take seconds.
+
+    :param source: where the data come from
+    """
+
+    def __init__(self, source: FactSource) -> None:
+        self._source = source
+        self._typed: dict[typing.Hashable, typing.Any] = {}
+
+    def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
+        """Return the ``Facts`` of a stage with these fields, the others as their defaults say.
+
+        :raises RdmaError: they can't be read, or are not the facts of this stage
+        """
+        cls = TABLE[stage][0]
+        types, values = typing.get_type_hints(cls), {}
+        for part in parts:
+            source = SOURCES[stage][part]
+            key = (type(source), source, types[part])
+            if key not in self._typed:
+                data = self._source(stage, (part,))
+                if part not in data:
+                    continue
+                self._typed[key] = load(types[part], data[part], f"{stage}_facts.{part}")
+            values[part] = self._typed[key]
+        return cls(**values)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Errors that links counted from run to run, as a small picture each. It judges nothing: stage fabric does, by what is
+counted while it looks."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._check.fabric.error_counters import PHYSICAL
+from ..._check.fabric.names import Names
+from ..._model.infiniband.fabric import SeenTopology
+from ..._model.run.link_errors import EarlierErrors, End, ErrorReading, collect_readings, compute_growth
+from ..markup.markup import Html, element, join
+from ..markup.tables import render_row, render_table
+
+#: links that have a row of their own: those that counted the most
+_MOST_LINKS = 12
+_WIDTH, _HEIGHT, _EDGE, _MOST_BAR = 132.0, 26.0, 3.0, 14.0
+
+#: errors between a run and the one before it; None where nobody knows
+Steps = tuple[typing.Optional[int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkErrors:
+    """A link that counted errors.
+
+    :ivar steps: from run to run, this one last
+    """
+
+    name: str
+    steps: Steps
+
+    @property
+    def total(self) -> int:
+        return sum(step or 0 for step in self.steps)
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorHistory:
+    """Of all links that this run saw.
+
+    :ivar links: those that counted errors, those with the most since the run before first
+    :ivar quiet: number of the others
+    :ivar runs: that are kept
+    :ivar unread: kept runs that can't be read, with the reason
+    """
+
+    links: tuple[LinkErrors, ...] = ()
+    quiet: int = 0
+    runs: int = 0
+    unread: tuple[str, ...] = ()
+
+
+def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
+    """Return the errors of each link of this run since the runs before it, by its counters for errors of the link
+    itself, at both ends.
+
+    :param seen: what this run saw, through whatever ports
+    """
+    readings = (*earlier.readings, collect_readings(run, seen))
+    if len(readings) < 2 or not readings[-1].ends:
+        return ErrorHistory(unread=earlier.unread)
+    links, quiet = [], 0
+    for (first, second), names in _place_ends(seen).items():
+        steps = tuple(_sum(*pair) for pair in zip(_steps(first, readings), _steps(second, readings)))
+        if any(steps):
+            links.append(LinkErrors(f"{names.port(*first)} - {names.port(*second)}", steps))
+        else:
+            quiet += 1
+    links.sort(key=lambda link: (-(link.steps[-1] or 0), -link.total, link.name))
+    return ErrorHistory(tuple(links), quiet, len(earlier.readings), earlier.unread)
+
+
+def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
+    """Both ends of each link, and the names of a topology that shows it: two ports may see the same fabric."""
+    found: dict[tuple[End, End], Names] = {}
+    for topology in (one.topology for one in seen if one.topology is not None):
+        names = Names(topology)
+        for link in topology.links:
+            # a host before its switch
+            first, second = sorted((link.a, link.b), key=lambda end: (end.kind == "Switch", end.place))
+            found.setdefault((first.place, second.place), names)
+    return found
+
+
+def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
+    """Since the last run that read this end: an HCA that is new, as one that replaced another, starts with none before
+    it."""
+    steps: list[typing.Optional[int]] = []
+    before: typing.Optional[typing.Mapping[str, int]] = readings[0].ends.get(end)
+    for reading in readings[1:]:
+        now = reading.ends.get(end)
+        steps.append(None if now is None or before is None else compute_growth(before, now, PHYSICAL.maximum))
+        before = before if now is None else now
+    return tuple(steps)
+
+
+def _sum(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
+    """Errors at one end are errors of the link, also where nobody read the other; that there were none, both must
+    say."""
+    known = (first or 0) + (second or 0)
+    return None if not known and None in (first, second) else known
+
+
+def render_figure(found: ErrorHistory) -> Html:
+    """Render the table with its pictures, folded unless a link has counted errors since the run before."""
+    runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
+    quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
+    note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
+    unread = (
+        element("p", f"Kept runs that can't be read: {'; '.join(found.unread)}", class_="more")
+        if found.unread
+        else None
+    )
+    more = len(found.links) - _MOST_LINKS
+    rest = (
+        element("p", f"and {more} more links, all of them in facts/topologies of the runs", class_="more")
+        if more > 0
+        else None
+    )
+    heads = ("Link", "From run to run", "In all", "Since the run before")
+    shown = render_table(
+        "Errors of links from run to run", note, heads, [*map(_render_row, found.links[:_MOST_LINKS])], rest, unread
+    )
+    if any(link.steps[-1] for link in found.links):
+        return shown
+    words = "none since the run before" if found.links else "none"
+    return element(
+        "details",
+        element("summary", f"Errors of links from run to run, {found.runs} before this one: {words}"),
+        shown,
+        class_="wide",
+    )
+
+
+def _render_row(link: LinkErrors) -> Html:
+    last = link.steps[-1]
+    said = element("span", f"? {last}", class_="said unknown") if last else "not known" if last is None else "0"
+    return render_row(join(link.name), render_picture(link), str(link.total), said)
+
+
+def render_picture(link: LinkErrors) -> Html:
+    """Render a bar for each step, the highest as high as the picture; a dash where nobody knows."""
+    most = max(link.total and max(step or 0 for step in link.steps), 1)
+    step = (_WIDTH - 2 * _EDGE) / len(link.steps)
+    wide = min(step * 0.7, _MOST_BAR)
+    bars = []
+    for place, value in enumerate(link.steps):
+        left = _EDGE + place * step + (step - wide) / 2
+        # nothing counted is a line, and one error of a million can be seen
+        high = 1.0 if not value else max(3.0, value / most * (_HEIGHT - 2 * _EDGE))
+        at = {"x": f"{left:.1f}", "y": f"{_HEIGHT - _EDGE - high:.1f}", "width": f"{wide:.1f}", "height": f"{high:.1f}"}
+        bars.append(element("rect", **at, class_="gap" if value is None else "some" if value else None))
+    words = f"{', '.join('not known' if value is None else str(value) for value in link.steps)} errors"
+    return element(
+        "svg",
+        *bars,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{_HEIGHT:g}",
+        class_="trend",
+        role="img",
+        aria_label=words,
+    )

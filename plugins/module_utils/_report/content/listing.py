@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings as a reader wants them: one entry for each cause, with all of its subjects. A thousand nodes without a BMC
+are one thing to know."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.run.check_ids import PAGES, address_of
+from ..._model.run.findings import SKIPPED, Finding, Judged
+from ..markup.markup import Html, element
+from .verdict import Report, label
+
+#: entries of a check in full; what else it found is folded
+MOST_IN_FULL = 3
+#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json, passes
+#: in the record
+MOST_GROUPS = 60
+MOST_SUBJECTS = 100
+MOST_PASSES = 25
+
+#: the first check that a remedy leads to
+_SEE = re.compile(r"See (?:the findings? )?([a-z_0-9]+(?:\.[a-z_0-9]+)+)")
+
+#: the order in which a reader wants them
+LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
+
+
+class FindingGroup(typing.NamedTuple):
+    """Findings of one check with one cause and one way on."""
+
+    label: str
+    check: str
+    why: str
+    remedy: str
+    waived: str
+    findings: tuple[Finding, ...]
+
+
+def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
+    """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
+    behind the others."""
+    found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
+    for item in judged:
+        finding = item.finding
+        if label(item) != "pass":
+            key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
+            found.setdefault(key, []).append(finding)
+    result = (
+        FindingGroup(name, check, why, remedy, waived, tuple(same))
+        for (name, check, why, remedy, waived), same in found.items()
+    )
+    return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
+
+
+def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
+    """Return the groups that close the gates of the stages that ran, by stage."""
+    ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
+    return {
+        stage.name: make_groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
+        for stage in ran
+    }
+
+
+def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
+    """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
+    others folded.
+
+    :param pages: address of what explains a finding, with ``{page}`` for its name
+    """
+    for alike in _group_by_check(found):
+        yield from (_render_article(group, pages) for group in alike[:MOST_IN_FULL])
+        folded = alike[MOST_IN_FULL:]
+        if folded:
+            title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
+            parts = (
+                *[_render_article(group, pages) for group in folded[:MOST_GROUPS]],
+                *_render_rest(folded[MOST_GROUPS:]),
+            )
+            yield element("details", title, *parts, class_=f"finding {folded[0].label}")
+
+
+def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
+    together: dict[tuple[str, str], list[FindingGroup]] = {}
+    for group in found:
+        together.setdefault((group.label, group.check), []).append(group)
+    return list(together.values())
+
+
+class NextStep(typing.NamedTuple):
+    """The next step for one group.
+
+    :ivar others: groups of the same check, with other words
+    """
+
+    stage: str
+    group: FindingGroup
+    others: typing.Sequence[FindingGroup]
+
+
+def list_steps(
+    found: typing.Mapping[str, typing.Sequence[FindingGroup]],
+) -> tuple[list[list[NextStep]], list[NextStep]]:
+    """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
+    them. Of a check with many causes the first is enough here.
+
+    A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes
+    the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
+    another step of its stage, as to its suspect.
+    """
+    by_remedy: dict[str, list[NextStep]] = {}
+    left: list[NextStep] = []
+    for stage, of_stage in found.items():
+        of_this = list(_steps(stage, of_stage))
+        has_causes = any(step.group.label != SKIPPED for step in of_this)
+        ways = _ways(of_this)
+        for step in of_this:
+            if (has_causes and step.group.label == SKIPPED) or _leads_on(step, ways):
+                left.append(step)
+            else:
+                by_remedy.setdefault(step.group.remedy, []).append(step)
+    return list(by_remedy.values()), left
+
+
+def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
+    """Render the steps as a numbered list, each entry leading to its stage."""
+    together, left = list_steps(found)
+    return element(
+        "div",
+        element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"),
+        _render_consequences(left),
+    )
+
+
+def _ways(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
+    """Return the checks that the remedies of each check refer to: for each step its checks."""
+    found: dict[str, list[set[str]]] = {}
+    for step in steps:
+        found.setdefault(step.group.check, []).append(_seen(step))
+    return found
+
+
+def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
+    """Return whether its remedy refers to another one of these, which does not lead back."""
+    own = step.group.check
+    return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
+
+
+def _seen(step: NextStep) -> set[str]:
+    """Return the checks that its remedy refers to."""
+    return set(_SEE.findall(step.group.remedy))
+
+
+def _steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
+    for alike in _group_by_check(found):
+        shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
+        yield from (NextStep(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
+
+
+def _step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
+    """One remedy, with what asks for it."""
+    return element(
+        "li",
+        *[part for one in (step, *same) for part in _asks(one, pages)],
+        element("p", element("b", "Do: "), step.group.remedy, class_="remedy"),
+    )
+
+
+def _asks(step: NextStep, pages: str) -> typing.Iterator[Html]:
+    group, count = step.group, sum(len(other.findings) for other in step.others)
+    yield element(
+        "p",
+        _render_badge(group.label),
+        " ",
+        element("a", element("code", group.check), href=f"#{step.stage}"),
+        " ",
+        _render_subjects(group),
+    )
+    yield from filter(None, (_render_measured(group.findings[0]),))
+    yield element("p", group.why, " ", _render_meaning(group.check, pages))
+    if step.others:
+        yield element(
+            "p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more"
+        )
+
+
+def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
+    """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
+    if not left:
+        return None
+    count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
+    not_tried = all(step.group.label == SKIPPED for step in left)
+    lines = [
+        element(
+            "li",
+            element("a", element("code", step.group.check), href=f"#{step.stage}"),
+            " ",
+            _render_subjects(step.group),
+            f": {step.group.why}",
+        )
+        for step in left
+    ]
+    return element(
+        "details",
+        element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"),
+        element("ul", *lines),
+        class_="more",
+    )
+
+
+def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
+    """Render all passes, folded; of each check the first few.
+
+    :param record: where each of them is
+    """
+    found: dict[str, list[Finding]] = {}
+    for item in judged:
+        if label(item) == "pass":
+            found.setdefault(item.finding.check, []).append(item.finding)
+    if not found:
+        return None
+    parts = [
+        element(
+            "section",
+            element("h3", element("code", check), f" {len(items)}"),
+            _render_table(items, MOST_PASSES, record),
+        )
+        for check, items in found.items()
+    ]
+    total = sum(map(len, found.values()))
+    return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
+
+
+def _render_article(group: FindingGroup, pages: str) -> Html:
+    first = group.findings[0]
+    one = len(group.findings) == 1
+    alike = {(finding.measured, finding.expected) for finding in group.findings}
+    facts = _render_measured(first) if len(alike) == 1 else None
+    waived = element("p", element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
+    remedy = element("p", element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
+    rest = None
+    if not one:
+        names = f"{len(group.findings)} findings with this cause"
+        is_open = len(group.findings) <= 4 and not group.waived
+        rest = element(
+            "details",
+            element("summary", names),
+            _render_table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
+            open=is_open,
+        )
+    return element(
+        "article",
+        element("h3", _render_badge(group.label), " ", element("code", group.check), " ", _render_subjects(group)),
+        facts,
+        element("p", group.why, " ", _render_meaning(group.check, pages)),
+        waived,
+        remedy,
+        rest,
+        class_=f"finding {group.label}",
+    )
+
+
+def _render_measured(finding: Finding) -> typing.Optional[Html]:
+    pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
+    return (
+        element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs])
+        if pairs
+        else None
+    )
+
+
+def _render_subjects(group: FindingGroup) -> Html:
+    names = [finding.subject for finding in group.findings]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else None
+    return element("span", element("bdi", names[0]), more, class_="subject")
+
+
+def _render_table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
+    first = findings[0]
+    label = f"{first.check}, {first.status}: {first.subject} and {len(findings) - 1} more"
+    names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
+    rows = []
+    for finding in findings[:most]:
+        values = (finding.measured, finding.expected) if with_values else ()
+        rows.append(
+            element(
+                "tr",
+                element("th", element("bdi", finding.subject), scope="row"),
+                *[element("td", text) for text in values],
+            )
+        )
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
+    more = (
+        element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more")
+        if len(findings) > most
+        else None
+    )
+    return element(
+        "div",
+        element("table", head, element("tbody", *rows)),
+        more,
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=label,
+    )
+
+
+def _render_rest(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
+    if left:
+        count = sum(len(group.findings) for group in left)
+        yield element(
+            "p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more"
+        )
+
+
+def _render_meaning(check: str, pages: str) -> Html:
+    return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
+
+
+def _render_badge(name: str) -> Html:
+    return element("span", name, class_=f"badge {name}")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The nodes of a run: a sheet of each, and who is unlike the others of its group."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
+from ..._check.discover import check as discover
+from ..._model.base.errors import RdmaError
+from ..._model.base.load import load
+from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import moves
+from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
+from ..._model.node.tuning import ObservedTuning
+from ..._model.run.findings import PASS, Judged
+from ..._model.run.records import Record
+from .alike import ComparedGroup, alike
+from .exhibits import Charts, Undrawable, list_memberships
+from .inputs import ReportFacts
+from .sheet import Sheet, make_sheet
+from .sheet import SheetInputs as Shown
+
+_WORDS = re.compile(r"[\s,]+")
+Records = typing.Mapping[str, Record]
+#: of a node: by HCA its rail on each fabric
+Rails = typing.Mapping[str, typing.Mapping[str, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Nodes:
+    """:ivar notes: what the sheets and groups leave out, and why"""
+
+    sheets: tuple[Sheet, ...]
+    groups: tuple[ComparedGroup, ...]
+    notes: tuple[str, ...] = ()
+
+
+def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
+    """None where stage discover left no facts: then no node is known.
+
+    :param records: of this run, by stage
+    :raises Undrawable: the facts of stage discover do not load
+    """
+    record = records.get("discover")
+    if record is None or not record.facts or record.intent is None:
+        return None
+    try:
+        intent = load(Intent, record.intent, "intent")
+        seen: discover.Facts = facts.of("discover", ("nodes",))
+    except RdmaError as error:
+        raise Undrawable(f"The facts of stage discover can't be drawn: {error}.") from error
+    found = alike(records, facts)
+    notes, tunings = list(found.notes), found.tuning.tunings
+    kinds = {member: group.name for group in found.groups if group.what == "nodes" for member in group.members}
+    rails: typing.Mapping[str, Rails] = {}
+    try:
+        rails = _find_rails(records, facts, known)
+    except Undrawable as error:
+        notes.append(f"No rail is known: {error}")
+    judged = _group_by_node(records, seen.nodes)
+    odd = _odd_of(seen.nodes, found.groups)
+    missed = ObservedTuning(error="stage tuning has left no facts")
+    sheets = []
+    for name, hcas in seen.nodes.items():
+        of_node = rails.get(name, {})
+        wanted, moved = _wanted(intent, hcas, of_node)
+        words = {
+            hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()
+        }
+        about = (words, wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
+        sheets.append(make_sheet(Shown(name, hcas, tunings.get(name, missed), *about)))
+    return Nodes(tuple(sheets), found.groups, tuple(notes))
+
+
+def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for group in groups:
+        for odd in group.odd:
+            for member in odd.members:
+                name, _blank, hca = (member, "", "") if group.what == "nodes" else member.rpartition(" ")
+                if name in names:
+                    found.setdefault(name, []).append(
+                        f"{f'{hca} ' if hca else ''}{odd.what}: {odd.value}; of its like: {odd.others}"
+                    )
+    return found
+
+
+def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
+    """Return the rails by node."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for membership in list_memberships(records.get("fabric"), facts, known):
+        for node, members in membership.members.items():
+            for member in members:
+                found.setdefault(node, {}).setdefault(member.hca.name, {})[membership.fabric] = member.rail
+    return found
+
+
+def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
+    """Return the names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of
+    a fabric are missing, any that could be one."""
+    value = hcas.value or NodeHcas(())
+    wanted, moved = set(), set()
+    for fabric in intent.fabrics:
+        # one without a port shows no link layer, and may be meant all the same
+        mute = (
+            hca
+            for hca in value.hcas
+            if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and selects(fabric.select, hca)
+        )
+        names = {name for name, found in rails.items() if fabric.name in found}
+        if len(names) < fabric.select.hcas_per_node:
+            names |= {hca.name for hca in (*find_candidates(fabric, value), *mute) if hca.name not in rails}
+        wanted |= names
+        moved |= names if moves(fabric) else set()
+    return wanted, moved
+
+
+def _is_infiniband(hca: Hca) -> bool:
+    return hca.pci is not None and hca.pci.device_class == "0207"
+
+
+def _group_by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
+    """Return the findings that did not pass, by the nodes that their subjects name. A pair accuses all that lies
+    between its ends, so it is about neither."""
+    found: dict[str, list[Judged]] = {}
+    for record in records.values():
+        for item in record.judged:
+            subject = item.finding.subject
+            if item.finding.status == PASS or "->" in subject:
+                continue
+            words = (subject, *_WORDS.split(subject))
+            for word in dict.fromkeys(words):
+                if word in names:
+                    found.setdefault(word, []).append(item)
+    return found

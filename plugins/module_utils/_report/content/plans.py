@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of stage network as a table: what the operator does to the nodes, in how many waves, and what is in the
+way."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.kubernetes.disruption import Action, DisruptionPlan, NodePlan, PoolPlan
+from ..markup.markup import Html, element, join
+from ..markup.tables import render_row, render_table
+
+#: nodes that are named in a row
+_MOST_NODES = 12
+_WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
+
+
+def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
+    """Return the nodes with one fate for one reason, the worst first."""
+    alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
+    for node in plan.nodes:
+        alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
+    return sorted(alike.values(), key=lambda nodes: _WORST_FIRST.index(nodes[0].action))
+
+
+def describe_action(action: Action, drains: bool) -> str:
+    """Describe the planned action on a node; :param drains: whether the operator drains at all."""
+    return action if drains or action != "drain" else "changed without a drain"
+
+
+def describe_turns(pool: PoolPlan) -> str:
+    """Describe how the nodes of a pool follow one another."""
+    waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
+    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
+    blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
+    return f"{len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}"
+
+
+def label(pool: PoolPlan) -> str:
+    return (
+        f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
+    )
+
+
+def render_figure(plan: DisruptionPlan) -> Html:
+    """Nodes with one fate for one reason are one row."""
+    return render_table(
+        "The plan: what the operator does to the nodes",
+        "read before anything was applied",
+        ("Action", "Nodes", "Why", "In the way"),
+        [_render_row(describe_action(nodes[0].action, plan.drains), nodes) for nodes in group_fates(plan)],
+        element("ul", *map(_render_pool, plan.pools), class_="marked") if plan.pools else None,
+    )
+
+
+def _render_row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
+    names = folded([node.node for node in nodes], _MOST_NODES)
+    return render_row(
+        action,
+        join(element("b", str(len(nodes))), " ", element("bdi", names)),
+        "; ".join(nodes[0].reasons),
+        "; ".join(nodes[0].blockers),
+    )
+
+
+def _render_pool(pool: PoolPlan) -> Html:
+    return element("li", element("b", label(pool)), f": {describe_turns(pool)}")

@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The sheet of a node: its HCAs and GPUs, where they are on PCI and by which NUMA node, what is in the way, and what
+nobody knows.
+
+What is wrong with a port says the check of stage discover, what a PCIe link could carry ``line_rates``, why a row is
+unread the check of stage tuning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.fleet.line_rates import find_pcie
+from ..._check.discover.ports import find_trouble
+from ..._check.tuning.rows import explain_why_unread
+from ..._model.node.hca import Hca, ObservedHcas, Port
+from ..._model.node.tuning import NodeTuning, ObservedTuning
+from ..._model.run.findings import Judged
+from ..._parse.node import pci_path
+from .verdict import label
+
+Tone = typing.Literal["", "bad", "unknown"]
+Kind = typing.Literal["root", "bridge", "gpu", "hca"]
+UNKNOWN = "unknown"
+#: of a GPU whose nearest HCA is at another socket, in the words of pci_path
+_ACROSS = "SYS"
+#: what says how to make a node answer
+_OF_SILENCE = ("discover.node", "tuning.node")
+#: on the way to a function, itself too: more than PCI has room for, whose buses are 256 and switches cost two each
+_MOST_BRIDGES = 64
+#: of a sheet; the largest machines have 16, and some of them in eight parts each
+MOST_GPUS = 256
+
+
+class Statement(typing.NamedTuple):
+    """A few words, and whether they tell of harm, or that nobody knows."""
+
+    text: str
+    tone: Tone = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class SheetItem:
+    """One thing on PCI.
+
+    :ivar name: what a reader calls it
+    :ivar said: of it, in words
+    :ivar below: what hangs on it
+    """
+
+    kind: Kind
+    name: str
+    said: tuple[Statement, ...] = ()
+    below: tuple[SheetItem, ...] = ()
+
+    @property
+    def tone(self) -> Tone:
+        return find_worst(self.said)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A NUMA node.
+
+    :ivar cpus: as the kernel lists them
+    """
+
+    name: str
+    cpus: Statement
+    items: tuple[SheetItem, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A row of a table: an HCA's port, or a GPU.
+
+    :ivar cells: in the order of the heads of its table
+    """
+
+    name: str
+    cells: tuple[Statement, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Sheet:
+    """All that is known of a node.
+
+    :ivar kind: CPUs, GPUs and HCAs in words; empty where it is not known
+    :ivar wrong: what is in the way, in words
+    :ivar unknown: what nobody knows, in words
+    :ivar odd: what it has otherwise than its like
+    :ivar steps: what to do where it gave no answer
+    """
+
+    node: str
+    kind: str = ""
+    blocks: tuple[Block, ...] = ()
+    hcas: tuple[Device, ...] = ()
+    gpus: tuple[Device, ...] = ()
+    wrong: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """Return the rank; the most important one has the least."""
+        return 0 if self.wrong else 1 if self.unknown else 2 if self.odd else 3
+
+
+@dataclasses.dataclass(frozen=True)
+class SheetInputs:
+    """The input of a sheet.
+
+    :ivar rails: fabric and rail of each HCA of which they are known, by its name
+    :ivar wanted: names of the HCAs that the intent may mean
+    :ivar moved: names of those whose interface goes into pods, and is down when it comes back
+    :ivar judged: findings about the node that are no pass
+    """
+
+    node: str
+    hcas: ObservedHcas
+    tuning: ObservedTuning
+    rails: typing.Mapping[str, str]
+    wanted: typing.Container[str]
+    moved: typing.Container[str] = ()
+    judged: typing.Sequence[Judged] = ()
+    kind: str = ""
+    odd: tuple[str, ...] = ()
+
+
+def find_worst(said: typing.Iterable[Statement]) -> Tone:
+    tones = {one.tone for one in said}
+    return "bad" if "bad" in tones else "unknown" if "unknown" in tones else ""
+
+
+def make_sheet(seen: SheetInputs) -> Sheet:
+    """Build the sheet of a node from its facts alone: what they do not contain is unknown, and so is all of a node
+    without facts."""
+    findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
+    wrong = [
+        f"{finding.check} on {finding.subject}: {finding.measured or finding.why}"
+        for finding in findings
+        if finding.status == "fail"
+    ]
+    unknown = [
+        f"{finding.check} on {finding.subject}: {finding.why or finding.measured}"
+        for finding in findings
+        if finding.status != "fail"
+    ]
+    value = seen.hcas.value if seen.hcas.error is None else None
+    tree = _Tree(seen, [hca for hca in value.hcas if not hca.is_virtual] if value else [])
+    lacks: list[str] = []
+    if value is None:
+        lacks.append(f"HCAs: {seen.hcas.error or 'no answer'}")
+    else:
+        lacks += [f"HCAs: {error}" for error in value.errors]
+    if tree.rows is None:
+        lacks.append(f"GPUs, NUMA nodes and PCI: {seen.tuning.error or 'no answer'}")
+    blocks = tree.blocks()
+    marks = [*tree.without_place, *(mark for block in blocks for mark in _marks(block))]
+    silent = value is None or tree.rows is None
+    steps = (
+        tuple(dict.fromkeys(finding.remedy for finding in findings if finding.check in _OF_SILENCE)) if silent else ()
+    )
+    if silent and not steps:
+        steps = (
+            f"Let stages discover and tuning look at {seen.node}: run site.yml again with --tags discover,tuning.",
+        )
+    return Sheet(
+        seen.node,
+        seen.kind,
+        blocks,
+        tree.ports(),
+        tree.gpus(),
+        tuple(dict.fromkeys([*(text for text, tone in marks if tone == "bad"), *wrong])),
+        tuple(dict.fromkeys([*lacks, *(text for text, tone in marks if tone == "unknown"), *unknown])),
+        seen.odd,
+        steps,
+    )
+
+
+def _marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
+    if block.cpus.tone:
+        yield f"{block.name}: {block.cpus.text}", block.cpus.tone
+    pending = list(reversed(block.items))
+    while pending:
+        item = pending.pop()
+        yield from ((f"{item.name}: {one.text}", one.tone) for one in item.said if one.tone)
+        pending += reversed(item.below)
+
+
+class _Tree:
+    """The functions of a node by what is above them."""
+
+    def __init__(self, seen: SheetInputs, hcas: typing.Sequence[Hca]) -> None:
+        self.seen, self.hcas = seen, hcas
+        self.rows = seen.tuning.value if seen.tuning.error is None and seen.tuning.value is not None else None
+        # without a fact each row is unread, and each answer unknown; the sheet says once why
+        self.known = self.rows or NodeTuning()
+        cards = sorted({name for reading in self.known.rows.get("gpu_model", ()) for name in reading.where})
+        self.cards, self.more = dict.fromkeys(cards[:MOST_GPUS]), max(0, len(cards) - MOST_GPUS)
+        ways = ((name, _way(value)) for name, value in self._by("pci_way").items())
+        self.ways = {name: way for name, way in ways if way is not None}
+        self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
+        self.nearest = {
+            name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()
+        }
+        self.wanted = {hca.name for hca in hcas if hca.name in seen.wanted}
+        self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._by("numa_cpus").items()}
+        self.acs = self._by("acs")
+        self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
+
+    def _by(self, row: str) -> dict[str, str]:
+        """Value of a row by what shows it."""
+        return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
+
+    def _why(self, row: str) -> typing.Optional[str]:
+        return explain_why_unread(self.known, row) if self.rows is not None else None
+
+    def _between(self, card: str, hca: str) -> tuple[str, ...]:
+        if card not in self.ways or hca not in self.ways:
+            return ()
+        return pci_path.between(self.ways[card], self.ways[hca])
+
+    @property
+    def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
+        """Return the statements about no single thing in the picture."""
+        why = self._why("gpus") or self._why("gpu_model")
+        count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
+        if self.more:
+            yield (
+                f"GPUs: {len(self.cards) + self.more} told, more than a machine has; {self.more} of them not shown",
+                "unknown",
+            )
+        if why is not None:
+            yield f"GPUs: {why}", "unknown"
+        elif count != str(len(self.cards) + self.more):
+            yield f"GPUs: {count} on PCI, and {len(self.cards)} of them shown", "unknown"
+        if self.cards and self._why("acs") is not None:
+            yield f"ACS on the way between GPUs and HCAs: {self._why('acs')}", "unknown"
+
+    def blocks(self) -> tuple[Block, ...]:
+        found: dict[str, list[SheetItem]] = {}
+        leaves: dict[tuple[str, str], list[tuple[tuple[str, ...], SheetItem]]] = {}
+        for number, name, item in [*map(self._gpu, self.cards), *map(self._hca, self.hcas)]:
+            way = self.ways.get(name)
+            found.setdefault(number, [])
+            if way is None:
+                place = (
+                    Statement("way on PCI unknown", "unknown")
+                    if name in self.cards or name in self.wanted
+                    else Statement("way on PCI not asked")
+                )
+                found[number].append(dataclasses.replace(item, said=(*item.said, place)))
+            else:
+                leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
+        for (number, root), items in sorted(leaves.items()):
+            found[number].append(SheetItem("root", f"host bridge {root or UNKNOWN}", (), self._below(items)))
+        for number in self.cpus:
+            found.setdefault(number, [])
+        return tuple(
+            Block(f"NUMA node {number}", self._of_cpus(number), tuple(items))
+            for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
+        )
+
+    def _below(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
+        """Functions by the first bridge of what is left of their ways, in the order of their addresses."""
+        by_bridge: dict[str, list[tuple[tuple[str, ...], SheetItem]]] = {}
+        ends = [item for bridges, item in items if not bridges]
+        for bridges, item in items:
+            if bridges:
+                by_bridge.setdefault(bridges[0], []).append((bridges[1:], item))
+        return (
+            *ends,
+            *(
+                SheetItem("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest))
+                for bridge, rest in sorted(by_bridge.items())
+            ),
+        )
+
+    def _acs(self, bridge: str) -> tuple[Statement, ...]:
+        if self.acs.get(bridge) == "redirect":
+            return (Statement("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
+        if self.acs.get(bridge) == "direct":
+            return (Statement("ACS direct"),)
+        return (Statement("ACS unknown", "unknown"),) if bridge in self.between else ()
+
+    def _gpu(self, card: str) -> tuple[str, str, SheetItem]:
+        said = [Statement(self.models[card]), self._lanes(card), self._path(card)]
+        return self._numa_of_gpu(card), card, SheetItem("gpu", f"GPU {card}", tuple(said))
+
+    def _lanes(self, card: str) -> Statement:
+        lanes = self.lanes.get(card)
+        if lanes is None:
+            return Statement("lanes of its link unknown", "unknown")
+        return Statement("all lanes" if lanes == "full" else f"link {lanes}", "" if lanes == "full" else "bad")
+
+    def _path(self, card: str) -> Statement:
+        if card not in self.nearest:
+            no_hca = (
+                self._why("gpu_nic_path") is None and self.rows is not None and not self.known.rows.get("gpu_nic_path")
+            )
+            return (
+                Statement("no HCA with an RDMA device beside it")
+                if no_hca
+                else Statement("way to the nearest HCA unknown", "unknown")
+            )
+        hca, far = self.nearest[card]
+        if far == _ACROSS:
+            return Statement(f"way to its nearest HCA {hca} crosses the sockets ({far})", "bad")
+        return Statement(
+            f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown",
+            "" if far in pci_path.DISTANCES else "unknown",
+        )
+
+    def gpus(self) -> tuple[Device, ...]:
+        return tuple(
+            Device(
+                card,
+                (
+                    Statement(self.models[card]),
+                    _or_unknown(self._numa_of_gpu(card)),
+                    self._lanes(card),
+                    self._path(card),
+                ),
+            )
+            for card in self.cards
+        )
+
+    def _hca(self, hca: Hca) -> tuple[str, str, SheetItem]:
+        said = [*(self._state(hca, port) for port in hca.all_ports), *self._link(hca)]
+        if hca.name in self.seen.wanted and not hca.all_ports:
+            said.insert(0, Statement("no port shown", "unknown"))
+        rail = self.seen.rails.get(hca.name)
+        words = rail or ("rail unknown" if hca.name in self.seen.wanted else "on no fabric of the intent")
+        return (
+            self._numa_of_hca(hca),
+            hca.name,
+            SheetItem(
+                "hca",
+                f"HCA {hca.name}",
+                (Statement(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said),
+            ),
+        )
+
+    def _numa_of_gpu(self, card: str) -> str:
+        return self._number(self.numa.get(card))
+
+    def _numa_of_hca(self, hca: Hca) -> str:
+        return self._number(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
+
+    def _number(self, numa: typing.Optional[str]) -> str:
+        """Of a NUMA node. Some platforms do not say it; where there is one only, it is that."""
+        if numa is not None and numa != "none":
+            return numa
+        return next(iter(self.cpus)) if len(self.cpus) == 1 and self._why("numa_cpus") is None else UNKNOWN
+
+    def _of_cpus(self, number: str) -> Statement:
+        known = self.cpus.get(number)
+        return Statement(f"CPUs {known}") if known else Statement("CPUs unknown", "unknown")
+
+    def _toned(self, hca: Hca, said: Statement) -> Statement:
+        """Remove the tone of an HCA that the intent does not use."""
+        return said if hca.name in self.seen.wanted else Statement(said.text)
+
+    def _state(self, hca: Hca, port: Port) -> Statement:
+        if port.link_layer == "InfiniBand":
+            wrong = find_trouble(port)
+            if wrong is not None:
+                return self._toned(
+                    hca, Statement(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")
+                )
+        elif port.state is None:
+            return self._toned(hca, Statement(f"port {port.number} state unknown", "unknown"))
+        elif port.state != "ACTIVE":
+            down = f"port {port.number} {port.state}, {port.physical_state or 'link unread'}"
+            return Statement(down) if hca.name in self.seen.moved else self._toned(hca, Statement(down, "bad"))
+        if port.rate_gbps is None:
+            return self._toned(hca, Statement(f"port {port.number} ACTIVE, rate unknown", "unknown"))
+        return Statement(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
+
+    def _link(self, hca: Hca) -> typing.Iterator[Statement]:
+        """Of the PCIe link; a device of a hypervisor has none."""
+        if hca.pci is None or hca.pci.driver == "virtio-pci":
+            return
+        link = hca.pci.link
+        if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
+            yield self._toned(hca, Statement("PCIe link unknown", "unknown"))
+            return
+        pcie, now = find_pcie(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
+        card = f"{link.max_speed:g} GT/s x{link.max_width}"
+        if pcie.trained_down:
+            yield self._toned(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))
+        elif link.current_speed < link.max_speed or link.current_width < link.max_width:
+            yield self._toned(hca, Statement(f"{now}, all that its slot gives; the card can {card}", "bad"))
+        else:
+            yield Statement(now)
+
+    def ports(self) -> tuple[Device, ...]:
+        """Return a row for each port, and one for an HCA without."""
+        found = []
+        for hca in self.hcas:
+            wanted = hca.name in self.seen.wanted
+            rail = self.seen.rails.get(hca.name)
+            of_card = (
+                Statement(hca.hca_type or (f"{hca.pci.vendor}:{hca.pci.device}" if hca.pci else UNKNOWN)),
+                _or_unknown(hca.board),
+                _or_unknown(hca.firmware),
+                _or_unknown(self._numa_of_hca(hca)),
+                Statement(rail) if rail else Statement(UNKNOWN, "unknown") if wanted else Statement("none"),
+            )
+            link = next(self._link(hca), Statement("no link"))
+            link = Statement(f"{hca.pci.address if hca.pci else 'no PCI function'}: {link.text}", link.tone)
+            for port in hca.all_ports:
+                lid = (
+                    Statement(UNKNOWN, "unknown")
+                    if f"ports/{port.number}/lid" in hca.unread
+                    else Statement(str(port.lid or "none"))
+                )
+                found.append(Device(f"{hca.name} port {port.number}", (*of_card, self._state(hca, port), lid, link)))
+            if not hca.all_ports:
+                found.append(
+                    Device(
+                        hca.name,
+                        (*of_card, self._toned(hca, Statement("no port shown", "unknown")), Statement("none"), link),
+                    )
+                )
+        return tuple(found)
+
+
+def _or_unknown(text: typing.Optional[str]) -> Statement:
+    return Statement(text) if text and text != UNKNOWN else Statement(UNKNOWN, "unknown")
+
+
+def _way(value: str) -> typing.Optional[pci_path.Path]:
+    """None of what is no way that PCI has room for."""
+    root, _blank, functions = value.partition(" ")
+    found = tuple(functions.split())
+    return pci_path.Path(root, found) if 0 < len(found) <= _MOST_BRIDGES else None

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a teardown came to, in the form in which the report tells it of a run."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, Gate
+from ..._model.run.records import count_findings
+from ..markup.text import one_line
+from .verdict import CHECK_MODE, find_first_cause
+
+COMPLETE = "COMPLETE"
+NOT_COMPLETE = "NOT COMPLETE"
+
+
+def make_teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
+    """Return the data of a teardown for whatever runs after it. It is never green: that word is for measured fabrics.
+
+    :param run: identity of the teardown's run
+    :param changes: how many objects it removed
+    :param path: of the folder with its facts
+    """
+    verdict = NOT_COMPLETE if not gate.open else CHECK_MODE if check_mode else COMPLETE
+    closing = gate.closing()
+    number = count_findings(gate.judged)
+    shown = (FAIL, UNKNOWN, SKIPPED) if closing else tuple(number)
+    words = ", ".join(f"{number[status]} {status}" for status in shown if number[status]) or "nothing was checked"
+    more = f" and {len(closing) - 1} more" if len(closing) > 1 else ""
+    cause = f" ({closing[0].check} on {closing[0].subject}{more})" if closing else ""
+    return {
+        "verdict": verdict,
+        "green": False,
+        "run": run,
+        "counts": number,
+        "changes": changes,
+        "summary": one_line(f"{verdict} - teardown: {words}{cause}"),
+        "first": find_first_cause(closing),
+        "plan": "",
+        "report": path,
+    }

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fabric as a drawing would show it: nodes below, their leaves above, then the switches above these; what findings
+accuse is marked, the rest is folded where there is much of it."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import re
+import typing
+
+from ..._model.infiniband.fabric import FabricNode
+from ..._model.run.findings import Judged
+from .exhibits import FabricChart
+from .matrix import group_by_number
+from .mentions import Mentions
+from .verdict import label
+
+#: of a row that are drawn one by one; in a longer one only what is marked is, and the rest as groups
+MOST_IN_ROW = 16
+#: of a long row that are marked and drawn one by one
+MOST_MARKED = 10
+#: groups of a long row; with more of them the row has one
+MOST_GROUPS = 6
+
+#: of a fabric that is drawn: switches, of which a fat tree of three tiers has 5,120 where each has 64 ports; rows
+MOST_SWITCHES, MOST_ROWS = 8192, 12
+#: findings that are told of one thing; letters of each; names in a finding that is about the links between them
+_MOST_SAID, _MOST_LETTERS, _MOST_TOGETHER = 8, 300, 8
+
+#: checks whose subject is a thing that can be pointed at; the others are about pairs, which accuse all that lies
+#: between
+_POINTING = re.compile(r"discover\.|fabric\.|reachability\.suspect|bandwidth\.suspect")
+# what a suspect between switches is called (_analysis/fleet/suspects.py): the links upwards are meant, and the switch
+# itself is not
+_UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
+
+
+@dataclasses.dataclass(frozen=True)
+class TierItem:
+    """Something in a row: a node, a switch, or a group of them that nothing is said about.
+
+    :ivar key: what it is in ``Drawing.edges``
+    :ivar marks: what findings say about it
+    :ivar size: how many it stands for
+    :ivar rails: of a node: its rails, each with whether a finding accuses the HCA there
+    """
+
+    key: str
+    name: str
+    marks: tuple[str, ...] = ()
+    size: int = 1
+    rails: tuple[tuple[int, bool], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Edge:
+    """All links between two items.
+
+    :ivar rail: of a node's links; None between switches
+    """
+
+    below: str
+    above: str
+    rail: typing.Optional[int]
+    links: int
+    bad: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """Rows from the top (the switches furthest from the nodes) to the bottom (the nodes).
+
+    :ivar words: how much there is of everything
+    :ivar why_not: why nothing is drawn; empty where it is
+    """
+
+    name: str
+    rows: tuple[tuple[TierItem, ...], ...]
+    edges: tuple[Edge, ...]
+    words: str
+    why_not: str = ""
+
+
+def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
+    """Return the drawing of a fabric, with what the findings accuse.
+
+    :param judged: of all stages
+    """
+    switches = sum(node.kind == "Switch" for node in chart.topology.nodes)
+    if switches > MOST_SWITCHES:
+        return _undrawn(chart, switches, f"it has more than {MOST_SWITCHES} switches")
+    graph = _Graph(chart)
+    tiers = graph.rows()
+    if len(tiers) > MOST_ROWS:
+        return _undrawn(chart, switches, f"its nodes and switches stand in more than {MOST_ROWS} rows")
+    said = _Said(judged, {*graph.names.values(), *map(" ".join, chart.places)})
+    bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
+    rows, owner = [], {}
+    for _tier, unsorted in sorted(tiers.items(), reverse=True):
+        items, members = _row(
+            graph, sorted(unsorted, key=lambda key: group_by_number(graph.names[key])), said, bad_hcas
+        )
+        rows.append(items)
+        owner.update(members)
+    edges: dict[tuple[str, str, typing.Optional[int]], list[bool]] = collections.defaultdict(list)
+    for link in graph.links:
+        edges[owner[link.below], owner[link.above], link.rail].append(_is_bad(graph, link, said, bad_hcas))
+    above = ", ".join(
+        f"{len(row)} {'leaves' if tier == 1 else 'switches above'}" for tier, row in sorted(tiers.items()) if tier
+    )
+    words = f"{len(tiers.get(0, ()))} nodes, {above or 'no switch'}, {len(graph.links)} links"
+    made = (Edge(below, above, rail, len(found), any(found)) for (below, above, rail), found in edges.items())
+    return Drawing(chart.name, tuple(rows), tuple(made), words)
+
+
+def _undrawn(chart: FabricChart, switches: int, why: str) -> Drawing:
+    words = f"{len(chart.membership.members)} nodes, {switches} switches, {len(chart.topology.links)} links"
+    return Drawing(chart.name, (), (), words, f"Not drawn: {why}. All of it is in facts/topologies.")
+
+
+class _Said:
+    """The findings about names, each of which is sought once in each of them.
+
+    :param names: of nodes, switches and HCAs
+    :ivar upwards: names of the switches all of whose links upwards a finding accuses
+    :ivar together: two names that are in one finding
+    """
+
+    def __init__(self, judged: typing.Iterable[Judged], names: typing.Iterable[str]) -> None:
+        self._texts: dict[str, list[str]] = collections.defaultdict(list)
+        self._counts: typing.Counter[str] = collections.Counter()
+        self.upwards: set[str] = set()
+        self.together: set[tuple[str, str]] = set()
+        mentions = Mentions(names)
+        for finding in (
+            item.finding
+            for item in judged
+            if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)
+        ):
+            found = mentions.of(finding.subject)
+            self._counts.update(found)
+            for name in found:
+                if len(self._texts[name]) < _MOST_SAID:
+                    self._texts[name].append(_short(f"{finding.check}: {finding.measured}; {finding.subject}"))
+            if any(word in finding.subject for word in _UPWARDS):
+                self.upwards |= found
+            if len(found) <= _MOST_TOGETHER:
+                self.together.update(itertools.product(found, found))
+
+    def about(self, name: str) -> int:
+        """Count the findings with a name."""
+        return self._counts[name]
+
+    def marks(self, name: str) -> tuple[str, ...]:
+        """Return the first few findings that have a name, and how many more there are."""
+        more = self._counts[name] - _MOST_SAID
+        return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}\u2026"
+
+
+class _Link(typing.NamedTuple):
+    """rail and hca: of a node's link; None and empty between switches."""
+
+    below: str
+    above: str
+    rail: typing.Optional[int] = None
+    hca: str = ""
+
+
+class _Graph:
+    """Nodes and switches of a fabric by key, in tiers: 0 nodes, 1 leaves, 2 what is above a leaf."""
+
+    def __init__(self, chart: FabricChart) -> None:
+        switches = {node.guid: node for node in chart.topology.nodes if node.kind == "Switch"}
+        self.names = {guid: _called(node) for guid, node in switches.items()}
+        self.names.update({name: name for name in chart.membership.members})
+        self.rails: dict[str, dict[int, str]] = {name: {} for name in chart.membership.members}
+        ports = {}
+        for name, members in chart.membership.members.items():
+            for member in members:
+                self.rails[name][member.rail] = member.hca.name
+                if member.port is not None and member.port.guid is not None:
+                    ports[member.port.guid] = (name, member)
+        self.links: list[_Link] = []
+        self.tiers: dict[str, int] = dict.fromkeys(chart.membership.members, 0)
+        between: list[tuple[str, str]] = []
+        for cable in chart.topology.links:
+            if cable.a.guid in switches and cable.b.guid in switches:
+                between.append((cable.a.guid, cable.b.guid))
+            for near, far in ((cable.a, cable.b), (cable.b, cable.a)):
+                if near.port_guid in ports and far.guid in switches:
+                    name, member = ports[near.port_guid]
+                    self.links.append(_Link(name, far.guid, member.rail, member.hca.name))
+                    self.tiers[far.guid] = 1
+        self._climb(between, switches)
+        for one, other in between:
+            below, above = sorted((one, other), key=lambda guid: (self.tiers[guid], guid))
+            self.links.append(_Link(below, above))
+        #: rails that a leaf serves
+        self.serves: dict[str, set[int]] = collections.defaultdict(set)
+        for link in self.links:
+            if link.rail is not None:
+                self.serves[link.above].add(link.rail)
+
+    def _climb(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
+        """A switch is one tier above the nearest one to the nodes."""
+        neighbours: dict[str, set[str]] = collections.defaultdict(set)
+        for one, other in between:
+            neighbours[one].add(other)
+            neighbours[other].add(one)
+        edge = collections.deque(key for key, tier in self.tiers.items() if tier == 1)
+        while edge:
+            key = edge.popleft()
+            for other in neighbours[key]:
+                if other not in self.tiers:
+                    self.tiers[other] = self.tiers[key] + 1
+                    edge.append(other)
+        # an island: no link of it leads to a node
+        for guid in switches:
+            self.tiers.setdefault(guid, 2)
+
+    def rows(self) -> dict[int, list[str]]:
+        result: dict[int, list[str]] = collections.defaultdict(list)
+        for key, tier in self.tiers.items():
+            result[tier].append(key)
+        return result
+
+
+def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
+    """Return whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by
+    both ends."""
+    if link.rail is not None:
+        return (link.below, link.hca) in bad_hcas
+    one, other = graph.names[link.below], graph.names[link.above]
+    return one in said.upwards or (one, other) in said.together
+
+
+def _called(node: FabricNode) -> str:
+    return node.called
+
+
+def _row(
+    graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
+) -> tuple[tuple[TierItem, ...], dict[str, str]]:
+    """Return the items of a tier, and in which item each of its nodes or switches is."""
+    single = list(keys)
+    if len(keys) > MOST_IN_ROW:
+        single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
+    alone = set(single)
+    items = {
+        key: TierItem(key, graph.names[key], said.marks(graph.names[key]), 1, _find_rails(graph, key, bad_hcas))
+        for key in single
+    }
+    owner = {key: key for key in single}
+    rest: dict[typing.Hashable, list[str]] = collections.defaultdict(list)
+    for key in keys:
+        if key not in alone:
+            rest[_neighbourhood(graph, key)].append(key)
+    groups = list(rest.values()) if len(rest) <= MOST_GROUPS else [[key for key in keys if key not in alone]]
+    for group in groups:
+        named = f"group {group[0]}"
+        what = "nodes" if group[0] in graph.rails else "switches"
+        count = sum(said.about(graph.names[key]) for key in group)
+        marks = (f"{count} findings, see the list",) if count else ()
+        items[named] = TierItem(named, f"{len(group)} {what}", marks, len(group), _find_rails(graph, group[0], ()))
+        owner.update(dict.fromkeys(group, named))
+    # groups stand where their first member would
+    first = {owner[key]: place for place, key in reversed(list(enumerate(keys)))}
+    return tuple(sorted(items.values(), key=lambda item: first[item.key])), owner
+
+
+def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
+    """Return what members of a group share: of nodes the rails they have, of switches the rail that they serve."""
+    if key in graph.rails:
+        return tuple(sorted(graph.rails[key]))
+    return tuple(sorted(graph.serves[key]))
+
+
+def _find_rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
+    return tuple((rail, (key, hca) in bad_hcas) for rail, hca in sorted(graph.rails.get(key, {}).items()))

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The PCI tree of a node as SVG, a box for each NUMA node. A sign and words say what the colours say; the tables of the
+sheet have all of it as text."""
+
+from __future__ import annotations
+
+import typing
+
+from ..markup.markup import Html, element, join
+from ..markup.text import one_line
+from .sheet import Block, Sheet, SheetItem, Statement, Tone, find_worst
+
+_WIDTH, _GAP = 1100, 12
+_COLUMN = (_WIDTH - _GAP) // 2
+_LINE, _TOP, _LEFT, _STEP = 18, 30, 12, 14
+#: width of a letter, in the drawing's units
+_LETTER = 6.1
+#: so that nobody needs the colours
+SIGNS: dict[Tone, str] = {"bad": "\u2715 ", "unknown": "? ", "": ""}
+#: lines of a box, and of all boxes; what is beyond is in the tables
+_MOST, _MOST_OF_ALL = 400, 4000
+#: NUMA nodes that have a box, where the largest machines have some 130, and steps from the root down, where a box has
+#: no more room
+_MOST_BOXES, _MOST_DEPTH = 256, 24
+
+
+class _Row(typing.NamedTuple):
+    """A line of a box: the name of an item, or one of the things said of it."""
+
+    depth: int
+    text: str
+    tone: Tone
+    kind: str
+
+
+def render_picture(sheet: Sheet) -> typing.Optional[Html]:
+    """None of a node of which nothing is known: there is nothing to draw."""
+    if not sheet.blocks:
+        return None
+    heights, boxes = [0, 0], []
+    wide = _WIDTH if len(sheet.blocks) == 1 else _COLUMN
+    left = _MOST_OF_ALL
+    for block in sheet.blocks[:_MOST_BOXES]:
+        most = min(_MOST, left)
+        rows = _bounded(_rows(block), most)
+        left -= min(most, len(rows))
+        column = heights.index(min(heights))
+        height = _TOP + _LINE * len(rows) + 8
+        boxes.append(_render_box(block, rows, column * (_COLUMN + _GAP), heights[column], wide, height))
+        heights[column] += height + _GAP
+    beyond = len(sheet.blocks) - _MOST_BOXES
+    if beyond > 0:
+        boxes.append(
+            element("text", f"and {beyond} more NUMA nodes; the tables have all", x=10, y=max(heights) + _LINE)
+        )
+        heights = [max(heights) + 2 * _LINE]
+    title = (
+        f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; {len(sheet.wrong)} in the way, {len(sheet.unknown)} unknown"
+    )
+    return element(
+        "svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree"
+    )
+
+
+def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
+    """Return the first rows, and one that counts the others, in the worst of their tones."""
+    kept: list[_Row] = []
+    more, tones = 0, set()
+    for row in rows:
+        if len(kept) < most:
+            kept.append(row)
+        else:
+            more += 1
+            tones.add(row.tone)
+    tone = find_worst(Statement("", one) for one in tones)
+    return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
+
+
+def _rows(block: Block) -> typing.Iterator[_Row]:
+    for depth, item in _walk(block.items, 0):
+        plain = ", ".join(one.text for one in item.said if not one.tone)
+        yield _Row(depth, f"{item.name}: {plain}" if plain else item.name, item.tone, item.kind)
+        for one in item.said:
+            if one.tone:
+                yield _Row(depth + 1, f"{SIGNS[one.tone]}{one.text}", one.tone, "said")
+        if item.below and depth + 1 == _MOST_DEPTH:
+            tone = _tone_of(item.below)
+            yield _Row(depth + 1, f"{SIGNS[tone]}and what is below; the tables have all", tone, "said")
+
+
+def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:
+    """Return the worst of all that is there and below."""
+    tones, waiting = [], list(items)
+    while waiting:
+        item = waiting.pop()
+        tones.append(Statement("", item.tone))
+        waiting += item.below
+    return find_worst(tones)
+
+
+def _walk(items: typing.Iterable[SheetItem], depth: int) -> typing.Iterator[tuple[int, SheetItem]]:
+    for item in items:
+        yield depth, item
+        if depth + 1 < _MOST_DEPTH:
+            yield from _walk(item.below, depth + 1)
+
+
+def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:
+    head = Statement(
+        f"{block.name}, {block.cpus.text}", find_worst([block.cpus, *(Statement("", row.tone) for row in rows)])
+    )
+    lines = [_render_line(row, _TOP + _LINE * place, width) for place, row in enumerate(rows)]
+    return element(
+        "svg",
+        element("title", head.text),
+        element("rect", x="0.5", y="0.5", width=width - 1, height=height - 1, rx=6, class_="numa"),
+        element(
+            "text",
+            _fitting(f"{SIGNS[head.tone]}{head.text}", width - 20),
+            x=10,
+            y=20,
+            class_=_class("head", block.cpus.tone),
+        ),
+        *_render_ways(rows),
+        *lines,
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+    )
+
+
+def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
+    """Lines from each item to what it hangs on."""
+    above: dict[int, int] = {}
+    for place, row in enumerate(rows):
+        if row.kind == "said":
+            continue
+        above[row.depth] = place
+        if row.depth:
+            left = _LEFT + _STEP * row.depth
+            yield element(
+                "path",
+                d=f"M{left - _STEP + 4} {_TOP + _LINE * above[row.depth - 1] + 12}V{_TOP + _LINE * place + 7}H{left}",
+            )
+
+
+def _render_line(row: _Row, top: int, width: int) -> Html:
+    left = _LEFT + _STEP * row.depth
+    icon = (
+        None
+        if row.kind == "said"
+        else element("rect", x=left, y=top + 3, width=9, height=9, class_=_class(row.kind, row.tone))
+    )
+    text = left + (0 if icon is None else 15)
+    fitting = _fitting(row.text, width - text - 6)
+    # the pointer shows what has no room; a page has thousands of lines
+    whole = element("title", row.text) if fitting != row.text else None
+    return join(
+        icon,
+        element(
+            "text", whole, fitting, x=text, y=top + 12, class_=row.tone if row.kind == "said" and row.tone else None
+        ),
+    )
+
+
+def _class(kind: str, tone: Tone) -> str:
+    return f"{kind} {tone}" if tone else kind
+
+
+def _fitting(text: str, width: int) -> str:
+    """As much as there is room for."""
+    text, most = one_line(text), max(3, int(width / _LETTER))
+    return text if len(text) <= most else f"{text[: most - 1]}\u2026"

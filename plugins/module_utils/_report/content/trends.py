@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bandwidth over the runs that are kept, as a small picture for each rail and pair. What is drawn is what the check of
+the stage was held against."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import typing
+
+from ..._check.bandwidth.trend import MOST_DROP, compute_medians
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier
+from ..markup.markup import Html, element, join
+from ..markup.tables import render_row, render_table
+from .matrix import number
+
+#: pairs that have a row of their own: those that lost the most
+_MOST_PAIRS = 12
+_WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
+#: of the median, the least that a picture spans on either side: noise must not look like a cliff
+_SPAN = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Trend:
+    """A row.
+
+    :ivar figures: in Gb/s, the oldest run first, this one last
+    :ivar before: median of the kept runs; None where there are too few to say
+    """
+
+    name: str
+    figures: tuple[float, ...]
+    before: typing.Optional[float]
+
+    @property
+    def change(self) -> typing.Optional[float]:
+        """Share of the median, below 0 for a loss."""
+        return None if self.before is None else self.figures[-1] / self.before - 1
+
+    @property
+    def is_worse(self) -> bool:
+        return self.change is not None and self.change < -MOST_DROP
+
+
+def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
+    """Return the middle of each rail, then the pairs that lost the most. Nothing without a kept run.
+
+    :param measured: without the pairs whose figure is no measurement
+    """
+    now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
+    known, pairs = compute_medians(earlier), []
+    rails: dict[tuple[str, bool, int], list[tuple[float, ...]]] = {}
+    for item in earlier.pairs:
+        average = now.get(item.key)
+        if average is not None:
+            figures = (*item.figures, average)
+            client = f"{item.client} rail {item.rail}" if item.between_rails else item.client
+            name = f"{item.fabric} {client} -> {item.server} rail {item.server_end[0]}"
+            pairs.append(Trend(name, figures, known[item.key][0] if item.key in known else None))
+            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(
+                figures
+            )
+    middles = [
+        _middle(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series)
+        for (name, between, rail), series in sorted(rails.items())
+    ]
+    lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)
+    return (*middles, *(lost[:_MOST_PAIRS] if lost else pairs[:_MOST_PAIRS]))
+
+
+def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend:
+    """Of the pairs that each run has measured, or the picture would show who was there and not how fast."""
+    most = max(map(len, series))
+    whole = [figures for figures in series if len(figures) == most]
+    figures = tuple(statistics.median(of_run) for of_run in zip(*whole))
+    return Trend(name, figures, statistics.median(figures[:-1]))
+
+
+def render_figure(found: typing.Sequence[Trend], runs: int) -> Html:
+    """Render the table with its pictures, folded unless something has become slower."""
+    note = (
+        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
+    )
+    shown = render_table(
+        "Bandwidth from run to run",
+        note,
+        ("What", "Oldest to newest", "Median before, Gb/s", "Now, Gb/s", "Change"),
+        [*map(_render_row, found)],
+    )
+    if any(trend.is_worse for trend in found):
+        return shown
+    return element(
+        "details", element("summary", f"Bandwidth from run to run, {runs} before this one"), shown, class_="wide"
+    )
+
+
+def _render_row(trend: Trend) -> Html:
+    change = None if trend.change is None else f"{100 * trend.change:+.1f} %"
+    said = (
+        element("span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None)
+        if change
+        else None
+    )
+    return render_row(
+        join(trend.name),
+        render_picture(trend),
+        None if trend.before is None else number(trend.before),
+        number(trend.figures[-1]),
+        said,
+    )
+
+
+def render_picture(trend: Trend) -> Html:
+    """Render a line through the figures, with a dot on this run's."""
+    middle = statistics.median(trend.figures)
+    low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
+    step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)
+    points = [
+        (_EDGE + place * step, _HEIGHT - _EDGE - (value - low) / ((high - low) or 1.0) * (_HEIGHT - 2 * _EDGE))
+        for place, value in enumerate(trend.figures)
+    ]
+    line = element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
+    dot = element("circle", cx=f"{points[-1][0]:.1f}", cy=f"{points[-1][1]:.1f}", r="2.5")
+    words = f"{', '.join(map(number, trend.figures))} Gb/s"
+    return element(
+        "svg",
+        line,
+        dot,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{_HEIGHT:g}",
+        class_="trend bad" if trend.is_worse else "trend",
+        role="img",
+        aria_label=words,
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a run in check mode as text, for a human who says yes or no to it: which nodes would be disturbed first,
+then what would be made."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.kubernetes.disruption import DisruptionPlan, NodePlan
+from ..content.exhibits import Undrawable, plan
+from ..content.plans import describe_action, describe_turns, group_fates, label
+from ..content.verdict import Report
+from ..markup.text import one_line
+
+#: AWX shows it in one field
+_MOST = 8000
+_MOST_CHANGES = 100
+#: characters of a line. Nodes and tenants write reasons, which may not push out the nodes that are disturbed
+_MOST_LINE = 200
+#: fates whose reasons are told
+_MOST_REASONS = 10
+
+
+def plan_text(report: Report) -> str:
+    """Return the planned changes, a line each; of a size that does not grow with the fleet. Empty for a run outside of
+    check mode.
+
+    :param report: with the facts of its run
+    """
+    if not report.check_mode:
+        return ""
+    lines = [one_line(report.summary), "", *(_cut(one_line(line)) for line in (*_nodes(report), *_changes(report)))]
+    text = "\n".join(lines)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}\n... and more, see the report"
+
+
+def _nodes(report: Report) -> typing.Iterator[str]:
+    record = report.records.get("network")
+    try:
+        planned = plan(record, report.seen) if record is not None else None
+    except Undrawable as error:
+        yield f"What would happen to the nodes can't be shown: {error}"
+        return
+    if planned is None:
+        yield "What would happen to the nodes is not known: stage network did not come to its plan."
+        return
+    fates = group_fates(planned)
+    by_action: dict[str, list[NodePlan]] = {}
+    for nodes in fates:
+        by_action.setdefault(describe_action(nodes[0].action, planned.drains), []).extend(nodes)
+    yield from (_describe(action, nodes) for action, nodes in by_action.items())
+    yield from (f"{label(pool)}: {describe_turns(pool)}" for pool in planned.pools)
+    told = [nodes for nodes in fates if nodes[0].reasons or nodes[0].blockers]
+    yield from (_explain(planned, nodes) for nodes in told[:_MOST_REASONS])
+    if len(told) > _MOST_REASONS:
+        yield f"Why: {len(told) - _MOST_REASONS} more reasons, see the report"
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MOST_LINE else f"{line[: _MOST_LINE - 3]}..."
+
+
+def _describe(action: str, nodes: typing.Sequence[NodePlan]) -> str:
+    """Return one line for all nodes with one fate, without reasons."""
+    held = sum(bool(node.blockers) for node in nodes)
+    blocked = f", {held} with something IN THE WAY" if held else ""
+    names = folded([node.node for node in nodes])
+    return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
+
+
+def _explain(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
+    """Return the reasons of nodes that share them."""
+    first = nodes[0]
+    blocked = f"IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
+    why = "; ".join(filter(None, (*first.reasons, blocked)))
+    return f"Why {describe_action(first.action, planned.drains)} ({folded([node.node for node in nodes], 3)}): {why}"
+
+
+def _changes(report: Report) -> typing.Iterator[str]:
+    yield f"Changes: {len(report.changes) or 'none'}"
+    yield from (f"- {change}" for change in report.changes[:_MOST_CHANGES])
+    if len(report.changes) > _MOST_CHANGES:
+        yield f"- and {len(report.changes) - _MOST_CHANGES} more, see the report"

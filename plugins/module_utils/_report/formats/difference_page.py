@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What differs between two runs, as JSON for programs and as one HTML page for people."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.base.load import to_data
+from ..._model.base.redact import redact
+from ..._model.run.facts import RunStart
+from ..content.difference import RunDifference
+from ..markup.markup import document, element
+from ..markup.style import STYLE
+
+#: goes up when a key changes its meaning or goes away
+DIFFERENCE_SCHEMA = 1
+# rows of a page; difference.json has all
+_MOST_ROWS = 5000
+
+
+def difference_json(before: RunStart, after: RunStart, found: typing.Sequence[RunDifference]) -> str:
+    runs = {
+        name: {"run": start.run, "started": start.started} for name, start in (("before", before), ("after", after))
+    }
+    data = {"schema": DIFFERENCE_SCHEMA, **runs, "differences": [to_data(item) for item in found]}
+    return json.dumps(redact(data), indent=1, sort_keys=True) + "\n"
+
+
+def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[RunDifference]) -> str:
+    title = (
+        f"linerate.rdma: {len(found)} difference{'' if len(found) == 1 else 's'}"
+        if found
+        else "linerate.rdma: no difference"
+    )
+    words = f"from run {before.run} ({before.started}) to run {after.run} ({after.started})"
+    columns = ("Where", "What", "Before", "After")
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in columns]))
+    rows = [
+        element(
+            "tr", *[element("td", element("bdi", text)) for text in (item.node, item.what, item.before, item.after)]
+        )
+        for item in found[:_MOST_ROWS]
+    ]
+    table = element(
+        "div",
+        element("table", head, element("tbody", *rows)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label="Differences",
+    )
+    more = (
+        element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more")
+        if len(found) > _MOST_ROWS
+        else None
+    )
+    return document(
+        title,
+        STYLE,
+        element(
+            "header",
+            element("p", "linerate.rdma", class_="brand"),
+            element("h1", title.partition(": ")[2]),
+            element("p", words, class_="summary"),
+        ),
+        element("main", element("section", table if found else None, more, class_="card")),
+    )

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report as OpenMetrics text, for whoever scrapes: verdict, gates, findings, and the figures of each rail.
+
+Nothing here grows with the fleet but by rails: what a node or a pair has is in the report. ``report.prom`` is also what
+the textfile collector of Prometheus' node exporter takes [OpenMetrics 1.0, section 'Text Format'].
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.escape import label_names, label_value
+from ..content.exhibits import Undrawable, list_collective_figures
+from ..content.verdict import Report
+from ..markup.text import short
+
+#: labels and the value of each sample of a family
+Samples = list[tuple[typing.Mapping[str, str], float]]
+
+
+class Family(typing.NamedTuple):
+    """A metric with its samples.
+
+    :ivar name: without the suffix that its type asks for
+    :ivar unit: by which the name ends; empty of a number without one
+    """
+
+    name: str
+    type: str
+    unit: str
+    help: str
+    samples: Samples
+
+
+def render_metrics(report: Report) -> str:
+    lines = []
+    for family in _families(report):
+        if not family.samples:
+            continue
+        lines += [f"# TYPE {family.name} {family.type}"]
+        lines += [f"# UNIT {family.name} {family.unit}"] if family.unit else []
+        lines += [f"# HELP {family.name} {_escaped(family.help)}"]
+        sample = f"{family.name}_info" if family.type == "info" else family.name
+        lines += [f"{sample}{_labels(labels)} {value!r}" for labels, value in family.samples]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _families(report: Report) -> typing.Iterator[Family]:
+    stages = [stage for stage in report.stages if stage.record]
+    yield Family(
+        "linerate_rdma_run",
+        "info",
+        "",
+        "The run, and what made its report.",
+        [({"run": report.run, "verdict": report.verdict, **_named(report)}, 1)],
+    )
+    yield Family(
+        "linerate_rdma_green",
+        "gauge",
+        "",
+        "1 if every gate is open, with or without waivers.",
+        [({}, float(report.green))],
+    )
+    yield Family(
+        "linerate_rdma_check_mode",
+        "gauge",
+        "",
+        "1 if nothing was made and nothing measured that stands on it.",
+        [({}, float(report.check_mode))],
+    )
+    yield Family(
+        "linerate_rdma_changes",
+        "gauge",
+        "",
+        "Changes that the run made, or would make in check mode.",
+        [({}, float(len(report.changes)))],
+    )
+    gates: Samples = [({"stage": stage.name}, float(stage.state == "open")) for stage in report.stages]
+    yield Family(
+        "linerate_rdma_gate_open", "gauge", "", "1 if the gate of a stage is open; 0 also if it did not run.", gates
+    )
+    found: Samples = [
+        ({"stage": stage.name, "status": name}, float(number))
+        for stage in stages
+        for name, number in stage.counts.items()
+    ]
+    yield Family(
+        "linerate_rdma_findings",
+        "gauge",
+        "",
+        "Findings of a stage by status; what a waiver covers counts as waived alone.",
+        found,
+    )
+    spent: Samples = [({"stage": stage.name}, stage.seconds) for stage in stages if stage.seconds is not None]
+    yield Family("linerate_rdma_stage_seconds", "gauge", "seconds", "How long a stage took.", spent)
+    yield Family(
+        "linerate_rdma_finished_seconds",
+        "gauge",
+        "seconds",
+        "When the newest stage of the run ended, since 1970.",
+        _finished(report),
+    )
+    pairs, figures = _bandwidth(report)
+    yield Family(
+        "linerate_rdma_pairs",
+        "gauge",
+        "",
+        "Measurements of bandwidth of a rail, or between rails, by whether there is a figure.",
+        pairs,
+    )
+    yield Family(
+        "linerate_rdma_bandwidth_bits_per_second",
+        "gauge",
+        "bits_per_second",
+        "Average bandwidth of the pairs of a rail, or between rails.",
+        figures,
+    )
+    proven = _collectives(report)
+    yield Family(
+        "linerate_rdma_collective_bytes_per_second",
+        "gauge",
+        "bytes_per_second",
+        "Bus bandwidth of groups whose transport is proven.",
+        proven,
+    )
+
+
+def _collectives(report: Report) -> Samples:
+    """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts
+    that load."""
+    try:
+        found = list_collective_figures(report.records.get("collectives"), report.seen)
+    except (RdmaError, Undrawable):
+        return []
+    groups: dict[tuple[str, str], list[float]] = {}
+    for item in found:
+        groups.setdefault((item.collective, item.kind), []).append(item.bus_gbs)
+    labelled = [({"collective": name, "step": kind}, values) for (name, kind), values in groups.items()]
+    return [
+        ({**labels, "figure": which}, 1e9 * of(values))
+        for labels, values in labelled
+        for which, of in (("lowest", min), ("best", max))
+    ]
+
+
+def _named(report: Report) -> dict[str, str]:
+    labels = label_names(report.versions, ("run", "verdict"))
+    return {labels[name]: version for name, version in report.versions.items()}
+
+
+def _finished(report: Report) -> Samples:
+    ends = []
+    for record in report.records.values():
+        try:
+            ends.append(datetime.datetime.fromisoformat(record.finished).timestamp())
+        except (TypeError, ValueError):
+            continue
+    return [({}, max(ends))] if ends else []
+
+
+def _bandwidth(report: Report) -> tuple[Samples, Samples]:
+    """Return the number of measured pairs, and the figures of each rail; empty where the stage has no valid facts,
+    which the page explains."""
+    if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
+        return [], []
+    try:
+        observed = report.seen.of("bandwidth", ("bandwidth",)).bandwidth
+    except RdmaError:
+        return [], []
+    rails: dict[tuple[str, bool, int], list[typing.Optional[float]]] = {}
+    for pair in observed.pairs if observed else ():
+        rails.setdefault((pair.fabric, pair.between_rails, 0 if pair.between_rails else pair.rail), []).append(
+            pair.average_gbps
+        )
+    pairs: Samples = []
+    figures: Samples = []
+    for (fabric, between, rail), averages in sorted(rails.items()):
+        labels, known = (
+            {"fabric": fabric, "rail": "between" if between else str(rail)},
+            [value for value in averages if value is not None],
+        )
+        pairs += [
+            ({**labels, "measured": "yes"}, float(len(known))),
+            ({**labels, "measured": "no"}, float(len(averages) - len(known))),
+        ]
+        for name, of in (("lowest", min), ("median", statistics.median), ("best", max)):
+            figures += [({**labels, "figure": name}, 1e9 * of(known))] if known else []
+    return pairs, figures
+
+
+def _labels(labels: typing.Mapping[str, str]) -> str:
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return "{" + pairs + "}" if labels else ""
+
+
+def _escaped(text: str) -> str:
+    return label_value(short(text))

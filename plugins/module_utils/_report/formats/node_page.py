@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The section of the nodes: groups with who is odd, what is in the way of whom, and the sheets. Nodes that show the
+same are drawn once."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.base.text import folded
+from ..content.alike import ComparedGroup
+from ..content.nodes import Nodes
+from ..content.sheet import Device, Sheet, Statement
+from ..content.tree import SIGNS, render_picture
+from ..markup.markup import Html, element, join
+from ..markup.tables import render_row, render_table
+
+#: sheets of a page; the first of each kind of trouble, of each group, and in a small fleet all
+MOST_SHEETS = 40
+#: things in the way of one sort of nodes, in the table; the sheet has more
+_MOST_TOLD = 4
+#: what a sheet lists of each sort; all of it is in the facts and the records
+_MOST_LISTED = 60
+#: what may be the name of a node
+_WORD = re.compile(r"[\w.-]+")
+_HCA_HEADS = ("Port", "Model", "PSID", "Firmware", "NUMA node", "Fabric and rail", "State", "LID", "PCIe link")
+_GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Way to its nearest HCA")
+
+
+def render_section(nodes: Nodes) -> Html:
+    alike = _alike(nodes.sheets)
+    drawn = _drawn(nodes, alike)
+    anchors = {sheet.node: f"sheet-{number}" for number, sheet in enumerate(drawn, 1)}
+    left = len(nodes.sheets) - len(drawn)
+    more = (
+        f"{left} nodes have no sheet here: each shows the same as one that has, or is in the tables above; all of their"
+        " facts are in facts/."
+    )
+    return element(
+        "section",
+        element("h2", "nodes"),
+        _make_groups(nodes.groups, anchors),
+        element("ul", *[element("li", note) for note in nodes.notes], class_="marked") if nodes.notes else None,
+        _in_the_way(alike, anchors),
+        element("h3", "Sheets", class_="sheets"),
+        *[_render_sheet(sheet, anchors[sheet.node]) for sheet in drawn],
+        element("p", more, class_="more") if left else None,
+        id="nodes",
+        class_="card stage",
+    )
+
+
+Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
+
+
+def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
+    """Return the nodes of which the same is said, whatever they are called; what is worst first."""
+    found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
+    for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
+        said = tuple(
+            tuple(_unnamed(text, sheet.node) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd)
+        )
+        found.setdefault(said, []).append(sheet)
+    return found
+
+
+def _unnamed(text: str, node: str) -> str:
+    """Return a text without the name of its node as a whole: node-1 is not in node-10. An expression for each node
+    would be compiled for each."""
+    return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
+
+
+def _drawn(nodes: Nodes, alike: Alike) -> list[Sheet]:
+    first = [sheets[0] for said, sheets in alike.items() if any(said)]
+    plain = {sheet.node: sheet for sheet in nodes.sheets if sheet.rank == 3}
+    # of a group the example is a node with which nothing is wrong, where it has one
+    examples = [
+        next((plain[member] for member in group.members if member in plain), None)
+        for group in nodes.groups
+        if group.what == "nodes"
+    ]
+    # a fleet with many sorts of trouble keeps room for its examples, half of it at most
+    others = nodes.sheets if len(nodes.sheets) <= MOST_SHEETS else ()
+    chosen = {
+        sheet.node: sheet
+        for sheet in (*first[: MOST_SHEETS - min(len(examples), MOST_SHEETS // 2)], *examples, *first, *others)
+        if sheet is not None
+    }
+    return sorted(list(chosen.values())[:MOST_SHEETS], key=lambda sheet: sheet.rank)
+
+
+def _make_groups(groups: typing.Sequence[ComparedGroup], anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
+    if not groups:
+        return None
+    rows = []
+    # who is odd is not lost behind groups in which nobody is
+    for group in sorted(groups, key=lambda group: not group.odd):
+        size = join(
+            element("b", str(len(group.members))),
+            f" {group.what[: -1 if len(group.members) == 1 else None]}: ",
+            element("bdi", folded(group.members)),
+        )
+        if not group.odd:
+            alone = "nothing to compare it with" if len(group.members) == 1 else "nothing"
+            rows.append(render_row(group.name, size, alone, None, None, None))
+        rows += [
+            render_row(group.name, size, odd.what, _list_names(odd.members, anchors), odd.value, odd.others)
+            for odd in group.odd
+        ]
+    note = (
+        "held against each other: nodes of one kind by stage tuning, the firmware of HCAs of one model by stage"
+        " platform"
+    )
+    return render_table(
+        "Groups, and the odd ones in them",
+        note,
+        ("Group", "Members", "What is odd", "On", "There", "On the others"),
+        rows,
+    )
+
+
+def _list_names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]) -> Html:
+    parts: list[Html] = []
+    for member in members[:12]:
+        anchor = anchors.get(member) or anchors.get(member.rpartition(" ")[0])
+        parts += [join(", ") if parts else join(""), _link(member, anchor)]
+    return join(*parts, f" and {len(members) - 12} more" if len(members) > 12 else None)
+
+
+def _link(name: str, anchor: typing.Optional[str]) -> Html:
+    shown = element("bdi", name)
+    return element("a", shown, href=f"#{anchor}") if anchor else shown
+
+
+def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
+    rows = []
+    for (wrong, unknown, _odd), sheets in alike.items():
+        told = [Statement(text, "bad") for text in wrong] + [Statement(text, "unknown") for text in unknown]
+        if told:
+            more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
+            words = [element("li", _said(one)) for one in told[:_MOST_TOLD]] + ([element("li", more)] if more else [])
+            rows.append(
+                render_row(
+                    join(element("b", str(len(sheets))), " ", _list_names([sheet.node for sheet in sheets], anchors)),
+                    element("ul", *words),
+                )
+            )
+    if not rows:
+        return None
+    total = sum(map(len, alike.values()))
+    fine = sum(len(sheets) for (wrong, unknown, _odd), sheets in alike.items() if not wrong and not unknown)
+    return render_table(
+        "What is in the way, node by node",
+        f"nodes of which the same is said are one row; nothing is in the way of {fine} of {total} nodes",
+        ("Nodes", "What"),
+        rows,
+    )
+
+
+def _render_sheet(sheet: Sheet, anchor: str) -> Html:
+    words = [
+        f"{len(texts)} {what}"
+        for texts, what in ((sheet.wrong, "in the way"), (sheet.unknown, "unknown"), (sheet.odd, "odd"))
+        if texts
+    ]
+    drawn = render_picture(sheet)
+    return element(
+        "details",
+        element("summary", element("b", element("bdi", sheet.node)), f": {', '.join(words) or 'nothing in the way'}"),
+        element("p", sheet.kind or "Its kind is unknown.", class_="more"),
+        _list("In the way", sheet.wrong, "bad"),
+        _list("Unknown", sheet.unknown, "unknown"),
+        _list("Unlike the others", sheet.odd, ""),
+        element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
+        (
+            element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}")
+            if drawn
+            else None
+        ),
+        _collect_devices("HCAs", _HCA_HEADS, sheet.hcas, sheet.node),
+        _collect_devices("GPUs", _GPU_HEADS, sheet.gpus, sheet.node),
+        id=anchor,
+        class_="sheet",
+        # one alone, or one that has trouble, is what a reader came for
+        open=sheet.rank == 0 and anchor == "sheet-1",
+    )
+
+
+def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad", "unknown"]) -> typing.Optional[Html]:
+    if not texts:
+        return None
+    more = (
+        [element("li", f"and {len(texts) - _MOST_LISTED} more, all of them in the records")]
+        if len(texts) > _MOST_LISTED
+        else []
+    )
+    return element(
+        "div",
+        element("h4", title),
+        element("ul", *[element("li", _said(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more),
+        class_="marked",
+    )
+
+
+def _collect_devices(
+    title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str
+) -> typing.Optional[Html]:
+    rows = [render_row(device.name, *map(_said, device.cells)) for device in devices]
+    return render_table(title, "", heads, rows, of=node) if rows else None
+
+
+def _said(one: Statement) -> Html:
+    return element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}") if one.tone else join(one.text)

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What two parties sign of a run: one sheet of A4 with the verdict, the figures of each fabric, what was waived, and
+the checksum of the evidence.
+
+The sheet is paper: it is white whatever the reader's system prefers, holds no more than fits, and says where the rest
+is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import typing
+
+from ..._check.bandwidth import check as bandwidth
+from ..._check.collectives.course import GroupFigure
+from ..content.exhibits import Undrawable, collect_versions, list_collective_figures, read_held
+from ..content.verdict import Report, UsedWaiver
+from ..markup.markup import Html, document, element
+
+#: rows that fit on the sheet
+MOST_FABRICS = 4
+MOST_WAIVERS = 4
+#: characters of a text in a line of its own, and in one of two columns
+_MOST_CHARACTERS = 110
+_MOST_IN_COLUMN = 44
+_MOST_IN_TABLE = 28
+_MOST_VERSIONS = 8
+
+_STYLE = """
+@page{size:A4;margin:14mm}
+:root{color-scheme:light}
+*{box-sizing:border-box}
+body{margin:0 auto;padding:6mm 0;max-width:182mm;background:#fff;color:#14191a;
+font:9.5pt/1.3 system-ui,"Segoe UI",Roboto,"Helvetica Neue","Open Sans",sans-serif}
+@media screen{body{padding:6mm 4mm}}
+@media print{body{padding:0;font-size:9pt}}
+header{display:flex;justify-content:space-between;gap:6mm;border-bottom:.6mm solid #14191a;padding-bottom:2mm}
+header p{margin:0;color:#4a5558}
+h1{margin:4mm 0 1mm;font-size:20pt;line-height:1.15}
+h1.good{color:#17693f}h1.waived{color:#825500}h1.bad{color:#b3261e}
+h2{margin:3mm 0 1mm;font-size:11pt}
+p{margin:0 0 1mm;overflow-wrap:anywhere}
+dl{display:grid;grid-template-columns:1fr 1fr;gap:1mm 8mm;margin:3mm 0 0}
+dl div{display:grid;grid-template-columns:26mm 1fr;gap:2mm;min-width:0}
+dt{color:#4a5558}
+dt,dd,.text p{overflow-wrap:anywhere;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;
+  overflow:hidden}
+.text p{margin:0}dd{margin:0;min-height:1.35em}
+dd.blank{border-bottom:.2mm solid #14191a}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:right;padding:.6mm 2mm;border-bottom:.2mm solid #b9c2bd;font-variant-numeric:tabular-nums;
+  vertical-align:top}
+td,thead th{white-space:nowrap}.text td{white-space:normal}.text td:first-child{width:36%}.text td:last-child{width:14%}
+th:first-child,td:first-child{text-align:left;padding-left:0;overflow-wrap:anywhere}
+thead th{color:#4a5558;font-weight:400}
+.text td,.text th{text-align:left}
+code{font:8.5pt/1.3 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;overflow-wrap:anywhere}
+.more,small{color:#4a5558;font-size:8.5pt}
+.sign{display:grid;grid-template-columns:1fr 1fr;gap:10mm;margin-top:2mm;break-inside:avoid}
+.sign div{border-top:.3mm solid #14191a;padding-top:1mm;margin-top:13mm}
+.sign p{margin:0}
+@media screen and (max-width:700px){dl,.sign{grid-template-columns:1fr}.sign{gap:0}table{font-size:9pt}}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class SignedEvidence:
+    """The signed evidence, beside the report itself.
+
+    :ivar archive: name of the file
+    :ivar sha256: its checksum
+    :ivar intent: checksum of what was asked for
+    :ivar nodes: how many took part
+    :ivar customer: who accepts; empty, as the next two: a line to fill in by hand
+    :ivar cluster: its name
+    :ivar contractor: who delivers
+    """
+
+    archive: str
+    sha256: str
+    intent: str
+    nodes: int
+    customer: str = ""
+    cluster: str = ""
+    contractor: str = ""
+
+
+class Figures(typing.NamedTuple):
+    """Of the pairs of a fabric, in Gb/s.
+
+    :ivar figures: averages that were measured
+    :ivar pairs: how many were tried
+    :ivar floors: what each of the figures was held against, as far as that is known
+    """
+
+    fabric: str
+    figures: tuple[float, ...]
+    pairs: int
+    floors: tuple[float, ...]
+
+
+def render_signature(report: Report, evidence: SignedEvidence) -> str:
+    """Render the sheet as an HTML page that needs nothing from outside."""
+    return document(
+        f"Acceptance of run {report.run}",
+        _STYLE,
+        element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
+        element(
+            "main",
+            *_render_verdict(report),
+            _who(report, evidence),
+            *_render_figures(report),
+            *_render_collectives(report),
+            *_render_waivers(report),
+            *_read_versions(report),
+            *_render_sums(evidence),
+        ),
+        _render_fields(evidence),
+        dark=False,
+    )
+
+
+def figures(report: Report) -> tuple[Figures, ...]:
+    """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says
+    why."""
+    try:
+        loaded = read_held(report.records.get("bandwidth"), report.seen)
+    except Undrawable:
+        return ()
+    if loaded is None:
+        return ()
+    intent, seen = loaded
+    known = bandwidth.compute_floors(intent, seen)
+    result = []
+    for fabric in intent.fabrics:
+        pairs = [pair for pair in (seen.bandwidth.pairs if seen.bandwidth else ()) if pair.fabric == fabric.name]
+        averages = tuple(pair.average_gbps for pair in pairs if pair.average_gbps is not None)
+        result.append(Figures(fabric.name, averages, len(pairs), known.get(fabric.name, ())))
+    return tuple(result)
+
+
+def _render_verdict(report: Report) -> typing.Iterator[Html]:
+    tone = "bad" if not report.green else "waived" if report.waived else "good"
+    yield element("h1", report.verdict, class_=tone)
+    yield element("p", _short(report.summary.partition(" - ")[2] or report.summary))
+    if not report.green:
+        yield element("p", element("b", "This run proves no network to be in order; there is nothing to accept yet."))
+
+
+def _who(report: Report, evidence: SignedEvidence) -> Html:
+    records = report.records.values()
+    begun, ended = (
+        min((record.started for record in records), default=""),
+        max((record.finished for record in records), default=""),
+    )
+    stages = sum(stage.state == "open" for stage in report.asked)
+    rows = [
+        ("Customer", evidence.customer),
+        ("Cluster", evidence.cluster),
+        ("Contractor", evidence.contractor),
+        ("Nodes", str(evidence.nodes)),
+        ("Measured", _time(begun, ended)),
+        ("Stages proven", f"{stages} of {len(report.asked)}"),
+    ]
+    return element("dl", *[_render_row(name, value) for name, value in rows])
+
+
+def _time(begun: str, ended: str) -> str:
+    """From when to when, to the minute; both are UTC, ISO 8601."""
+    if not begun:
+        return "nothing"
+    until = ended[11:16] if ended[:10] == begun[:10] else ended[:16].replace("T", " ")
+    return f"{begun[:16].replace('T', ' ')} to {until} UTC"
+
+
+def _render_row(name: str, value: str) -> Html:
+    return element(
+        "div", element("dt", name), element("dd", _short(value, _MOST_IN_COLUMN), class_=None if value else "blank")
+    )
+
+
+def _render_figures(report: Report) -> typing.Iterator[Html]:
+    yield element("h2", "Bandwidth between pods, Gb/s")
+    found = figures(report)
+    if not any(item.figures for item in found):
+        yield element("p", "No pair has a figure in this run.")
+        return
+    rows = [_render_figure(item) for item in found[:MOST_FABRICS]]
+    head = element(
+        "tr",
+        *[
+            element("th", name, scope="col")
+            for name in ("Fabric", "Pairs measured", "Lowest", "Median", "Best", "Floor")
+        ],
+    )
+    yield element("table", element("thead", head), element("tbody", *rows))
+    if len(found) > MOST_FABRICS:
+        yield element("p", f"and {len(found) - MOST_FABRICS} more fabrics, all of them in report.html", class_="more")
+
+
+def _render_figure(item: Figures) -> Html:
+    values = [_gbps(of(item.figures)) for of in (min, statistics.median, max)] if item.figures else ["-"] * 3
+    floor = "not known" if not item.floors else _gbps(min(item.floors))
+    if item.floors and min(item.floors) != max(item.floors):
+        floor = f"{floor} to {_gbps(max(item.floors))}"
+    cells = [element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
+    return element("tr", element("th", _short(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
+
+
+def _render_collectives(report: Report) -> typing.Iterator[Html]:
+    """Return the proven figures of each step of each collective; nothing where none was asked for, or none is
+    proven."""
+    try:
+        found = list_collective_figures(report.records.get("collectives"), report.seen)
+    except Undrawable:
+        return
+    groups: dict[tuple[str, str], list[GroupFigure]] = {}
+    for item in found:
+        groups.setdefault((item.collective, item.kind), []).append(item)
+    if not groups:
+        return
+    yield element("h2", "Collectives that are proven, GB/s")
+    rows = []
+    for (name, kind), items in groups.items():
+        floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
+        values = [
+            len(items),
+            _gbps(min(item.bus_gbs for item in items)),
+            _gbps(max(item.bus_gbs for item in items)),
+            _gbps(max(floors)) if floors else "-",
+        ]
+        rows.append(
+            element(
+                "tr", element("th", f"{name}, {kind}", scope="row"), *[element("td", str(value)) for value in values]
+            )
+        )
+    head = element("tr", *[element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")])
+    yield element("table", element("thead", head), element("tbody", *rows))
+
+
+def _gbps(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _render_waivers(report: Report) -> typing.Iterator[Html]:
+    used = sorted((item for item in report.waivers if item.covered), key=lambda item: -len(item.covered))
+    yield element("h2", f"Not proven, and waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
+    if not used:
+        yield element("p", "Nothing is waived.")
+        return
+    head = element("tr", *[element("th", name, scope="col") for name in ("Check", "Reason", "Findings")])
+    yield element(
+        "table", element("thead", head), element("tbody", *map(_render_waiver, used[:MOST_WAIVERS])), class_="text"
+    )
+    if len(used) > MOST_WAIVERS:
+        count = sum(len(item.covered) for item in used[MOST_WAIVERS:])
+        yield element(
+            "p",
+            f"and {len(used) - MOST_WAIVERS} more waivers with {count} findings, all of them in report.html",
+            class_="more",
+        )
+
+
+def _render_waiver(used: UsedWaiver) -> Html:
+    name = used.waiver.check if used.waiver.subject == "*" else f"{used.waiver.check} on {used.waiver.subject}"
+    return element(
+        "tr",
+        element("td", element("p", element("code", _short(name, _MOST_IN_COLUMN)))),
+        element("td", element("p", _short(used.waiver.reason))),
+        element("td", str(len(used.covered))),
+    )
+
+
+def _read_versions(report: Report) -> typing.Iterator[Html]:
+    yield element("h2", "Versions")
+    rows = [*report.versions.items(), *collect_versions(report.records, report.seen).items()]
+    yield element("dl", *[_render_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
+
+
+def _render_sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
+    yield element("h2", "Checksums (SHA-256)")
+    yield element("p", "Intent: ", element("code", evidence.intent))
+    name = _short(evidence.archive, _MOST_IN_COLUMN)
+    yield element("p", "Evidence, ", name, ": ", element("code", evidence.sha256))
+    command = (
+        f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e"
+        f" rdma_evidence_sha256={evidence.sha256[:12]}..."
+    )
+    yield element(
+        "p", "Verify it: sha256sum, or with its verdict judged again: ", element("code", command), class_="more"
+    )
+
+
+def _render_fields(evidence: SignedEvidence) -> Html:
+    fields = [
+        element(
+            "div",
+            element("p", f"{role}{f', {_short(name, _MOST_IN_COLUMN)}' if name else ''}"),
+            element("small", "name, place, date, signature"),
+        )
+        for role, name in (("Contractor", evidence.contractor), ("Customer", evidence.customer))
+    ]
+    return element("section", *fields, class_="sign", aria_label="Signatures")
+
+
+def _short(text: str, most: int = _MOST_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks at many nodes through their observers: one command in each, some at a time, and what each one shows as soon as
+it is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+import typing
+
+from ..._analysis.controllers.observers import line
+from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
+from ..._model.kubernetes.objects import Answer, Container
+from ..._model.kubernetes.observers import HOST, Observer
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.pod_exec import PARALLEL, Limits, on_many, run
+from ..._observe.node.look import __name__ as LOOK
+from ..._observe.process.archive import START, build_archive
+from ..._parse.limits import MIB
+from ..._parse.node.date import COMMAND
+from ..._parse.pods.look import MOST_BYTES, ObserverReply, parse_replies
+from .closer_time import Moment, ask_closer
+
+#: what a node is asked with when it is asked for nothing else
+PYTHON = "/usr/bin/python3"
+#: that the answer to the question for the time may take; a longer one says nothing
+_DATE_SECONDS = 30.0
+_DATE_BYTES = 4096
+#: characters of what a look that failed has said
+_WORDS = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class ObserveRequest:
+    """What each node is asked.
+
+    :ivar kinds: of _observe/node/look.py
+    :ivar sysfs: roots, as the observer sees them
+    :ivar netdevs: interfaces that are wanted although they are of no HCA
+    :ivar python: path in the image
+    :ivar seconds: that a look may take
+    :ivar host: folder in which the observer has the files of its node
+    :ivar kernel_arguments: that are asked for
+    :ivar beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
+    """
+
+    kinds: tuple[str, ...]
+    sysfs: tuple[str, ...] = ("/sys",)
+    netdevs: tuple[str, ...] = ()
+    python: str = PYTHON
+    seconds: float = 120.0
+    host: str = HOST
+    kernel_arguments: tuple[str, ...] = ()
+    beside_infiniband: bool = False
+
+
+class _Timed(typing.NamedTuple):
+    """An answer, the controller's clock before and after it, and the time of the node where that was read on a shorter
+    way."""
+
+    answer: Answer
+    asked: float
+    answered: float
+    closer: typing.Optional[Moment]
+
+
+def look(
+    cluster: Cluster,
+    namespace: str,
+    observers: typing.Iterable[Observer],
+    asked: ObserveRequest,
+    parallel: int = PARALLEL,
+) -> typing.Iterator[tuple[str, dict[str, ObserverReply]]]:
+    """By node what it shows, kind by kind; a node that could not be asked has an error for each.
+
+    :param observers: of the nodes; one that is not ready is an error with its reason
+    :param parallel: connections at once
+    :raises RdmaError: the archive can't be made
+    """
+    nodes: dict[Container, str] = {}
+    for observer in observers:
+        if observer.phase == "ready":
+            nodes[Container(namespace, observer.pod, observer.container)] = observer.node
+        else:
+            yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
+    packed = build_archive(LOOK) if nodes else b""
+    wanted = {
+        "kinds": asked.kinds,
+        "sysfs": asked.sysfs,
+        "netdevs": asked.netdevs,
+        "host": asked.host,
+        "kernel_arguments": asked.kernel_arguments,
+    }
+    request = json.dumps({**wanted, "beside_infiniband": True} if asked.beside_infiniband else wanted)
+    command = (asked.python, "-I", "-c", START, LOOK, request)
+
+    def ask(container: Container, over: threading.Event) -> _Timed:
+        before = time.time()
+        answer = run(cluster, container, command, packed, Limits(run=asked.seconds, output=MOST_BYTES + MIB), over)
+        after = time.time()
+        closer = (
+            ask_closer(before, after, lambda: _date(cluster, container, over))
+            if "clock" in asked.kinds and answer.rc == 0
+            else None
+        )
+        return _Timed(answer, before, after, closer)
+
+    for container, outcome in on_many(ask, nodes, parallel):
+        yield (
+            nodes[container],
+            (
+                _failed(asked, f"unreachable: {outcome}")
+                if isinstance(outcome, RdmaError)
+                else _shown_or_not(asked, outcome)
+            ),
+        )
+
+
+def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
+    """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked
+    at."""
+    try:
+        return _shown(asked, timed)
+    except Exception as error:
+        return _failed(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
+
+
+def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
+    """The answer of a node, its clock with the times between which it was asked."""
+    answer = timed.answer
+    if answer.rc != 0:
+        words = " ".join(answer.stderr.decode(errors="replace").split())[-_WORDS:] or "it said nothing"
+        return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
+    try:
+        found = parse_replies(answer.stdout, asked.kinds)
+    except ParseError as error:
+        return _failed(asked, f"failed: {error}")
+    clock = found.get("clock")
+    if clock is not None and isinstance(clock.value, dict):
+        moment = timed.closer._asdict() if timed.closer else {"asked": timed.asked, "answered": timed.answered}
+        found["clock"] = ObserverReply({**clock.value, **moment}, None)
+    return {
+        kind: one if one.error is None else ObserverReply(None, f"failed: {one.error}") for kind, one in found.items()
+    }
+
+
+def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
+    """What ``date`` says in an observer; nothing where it does not run there."""
+    try:
+        answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)
+    except RdmaError:
+        # the first answer stays, which was long on its way
+        return ""
+    return answer.stdout.decode(errors="replace") if answer.rc == 0 else ""
+
+
+def _failed(asked: ObserveRequest, error: str) -> dict[str, ObserverReply]:
+    return {kind: ObserverReply(None, error) for kind in asked.kinds}

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The wait for the network: what the feed brings, judged at every change (see _analysis/readiness/sriov.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.readiness.readiness_cache import ReadinessCache
+from ..._analysis.readiness.sriov import SuspectTimer, judge, judge_release
+from ..._analysis.readiness.state import ClusterState, Judgement, NodeHistory, Target
+from ..._model.kubernetes.wait import SyncFacts, SyncNode
+from ..._observe.kubernetes.client import ApiError, Choice, Clock, Cluster, Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import machine_config, nvidia_network_operator, sriov_operator
+from .watch import REQUIRED, Change, Feed
+
+#: what is watched, and where in ClusterState it goes
+_FIELDS = {
+    "Node": "nodes",
+    "SriovNetworkNodeState": "states",
+    "SriovNetworkNodePolicy": "policies",
+    "NetworkAttachmentDefinition": "attachments",
+    # these only explain why a node waits: where they cannot be read the wait goes on
+    "SriovNetworkPoolConfig": "pools",
+    "MachineConfigPool": "machine_pools",
+    "PodDisruptionBudget": "budgets",
+    "Pod": "daemons",
+}
+KINDS = tuple(_FIELDS)
+#: where no fabric has virtual functions
+_PLAIN_KINDS = ("Node", "NetworkAttachmentDefinition")
+#: of the pods, only the config daemon's
+SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
+#: of the operator's namespace
+IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "Pod")
+#: how long the first answers may take without a word
+QUIET_SECONDS = 5.0
+#: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
+SETTLE_SECONDS = 0.1
+#: so many times as long while it can't be the end: each judgement looks at all nodes
+PATIENT = 10
+#: kinds whose objects are each about the node of their name
+OF_ONE_NODE = ("Node", "SriovNetworkNodeState")
+#: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it
+#: says Succeeded, and the kubelet tells every 10 s only what the node offers: until then it may be what the plugin
+#: offered that is gone
+STEADY_SECONDS = 12.0
+#: the same of nodes that have just been rolled, from the first look on. What they show may be from before they booted:
+#: the config daemon of a node that is Ready again has not started yet, and until then its report and what the kubelet
+#: offers are the old ones
+ROLLED_SECONDS = 45.0
+#: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
+LOOK_SECONDS = 30.0
+
+
+def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
+    """Return the kinds that must be watched for these targets."""
+    targets = tuple(targets)
+    reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
+    plain = bool(targets) and not any(target.functions for target in targets)
+    return (*(_PLAIN_KINDS if plain else KINDS), *sorted(reporting))
+
+
+def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
+    """Return the relevant objects of kinds that tenants and kubelets make too, in any number and size: the attachments
+    of the targets, and pods that no kubelet made."""
+    names = {target.attachment for target in targets}
+    kind = "NetworkAttachmentDefinition"
+    return {kind: lambda item: _key(kind, item) in names, "Pod": is_made_pod}
+
+
+_PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
+    "Node": kubernetes.node,
+    "SriovNetworkNodeState": sriov_operator.node_state,
+    "SriovNetworkNodePolicy": sriov_operator.policy,
+    "NetworkAttachmentDefinition": nvidia_network_operator.attachment,
+    "SriovNetworkPoolConfig": sriov_operator.node_pool,
+    "MachineConfigPool": machine_config.machine_pool,
+    "PodDisruptionBudget": kubernetes.budget,
+    "Pod": lambda item: (name_of(item), state_of_pod(item)),
+}
+
+
+def take(world: ClusterState, change: Change) -> ClusterState:
+    """Return the world after a change.
+
+    :raises ResourceError: an object that is none of its kind
+    """
+    kind = change.kind
+    if change.action == "error":
+        return _blinded(world, kind, change.error)
+    # a kind that is read again is neither unread nor stale
+    changed: dict[str, typing.Any] = {
+        name: {other: reason for other, reason in getattr(world, name).items() if other != kind}
+        for name in ("unread", "blind", "stale")
+    }
+    after = {} if change.action == "replace" else dict(_known(world, kind))
+    news = {}
+    for item in change.items:
+        key = _key(kind, item)
+        if change.action != "drop":
+            news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.reported)(item)
+        # the pod of a node may be gone after its successor has come
+        elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
+            after.pop(key, None)
+    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
+    return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
+
+
+def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
+    """Yield the same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since
+    its history counts both."""
+    waiting: dict[str, Resource] = {}
+    kind = ""
+    for change in news:
+        keys = [_key(change.kind, item) for item in change.items] if change.action == "put" else []
+        if kind and (change.action != "put" or change.kind != kind or not waiting.keys().isdisjoint(keys)):
+            yield Change(kind, "put", tuple(waiting.values()))
+            kind, waiting = "", {}
+        if change.action == "put":
+            kind = change.kind
+            waiting.update(zip(keys, change.items))
+        else:
+            yield change
+    if kind:
+        yield Change(kind, "put", tuple(waiting.values()))
+
+
+def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
+    """Return what was known of a kind; a kind that is not in _FIELDS reports its own progress."""
+    known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
+    return known or {}
+
+
+def _blinded(world: ClusterState, kind: str, error: str) -> ClusterState:
+    """A kind that was read once is still known as it was; the watch goes on by itself."""
+    if kind in world.unread and kind in REQUIRED:
+        return dataclasses.replace(world, unread={**world.unread, kind: error})
+    if kind not in REQUIRED and not _known(world, kind):
+        unread = {other: reason for other, reason in world.unread.items() if other != kind}
+        return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
+    return dataclasses.replace(world, stale={**world.stale, kind: error})
+
+
+def _key(kind: str, item: Resource) -> str:
+    if kind == "Pod":
+        return kubernetes.pod(item).node
+    name = name_of(item)
+    if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
+        return f"{item['metadata'].get('namespace')}/{name}"
+    return name
+
+
+def _collect_histories(
+    world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
+) -> typing.Mapping[str, NodeHistory]:
+    """Return the histories of the nodes, with the news of one kind."""
+    if kind not in ("Node", "SriovNetworkNodeState"):
+        return world.histories
+    histories = dict(world.histories)
+    for name, item in news.items():
+        old = histories.get(name, NodeHistory())
+        if kind == "SriovNetworkNodeState":
+            histories[name] = (
+                old
+                if old.generation == item.generation
+                else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+            )
+        else:
+            booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
+            lost = old.ready and not item.ready and not booted
+            boots, losses = old.boots + booted, old.losses + lost
+            histories[name] = NodeHistory(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
+    return histories
+
+
+def wait(
+    feed: Feed,
+    targets: typing.Sequence[Target],
+    limit: float,
+    clock: Clock,
+    say: typing.Callable[[str], None],
+    release: bool = False,
+    grace: typing.Optional[typing.Mapping[str, float]] = None,
+    settle: float = SETTLE_SECONDS,
+    steady: float = STEADY_SECONDS,
+    rolled: bool = False,
+) -> SyncFacts:
+    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
+
+    :param clock: monotonic seconds
+    :param say: takes a line for the reader whenever a node's state changes
+    :param release: wait for the way back instead
+    :param grace: see Patience
+    :param settle: seconds for which news is gathered before it is judged
+    :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the
+        beginning
+    :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
+    """
+    start = clock()
+    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
+    patience, announced, diagnostics = (
+        SuspectTimer(grace),
+        typing.cast(dict[tuple[str, str], str], {}),
+        Diagnostics(feed, (target.resource.partition("/")[0] for target in targets)),
+    )
+    judges = ReadinessCache(targets)
+    of_functions = {target.fabric for target in targets if target.functions and not release}
+    timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
+    while True:
+        now = clock()
+        judgements = judge_release(targets, world) if release else judges.judge(world)
+        nodes = patience.apply(judgements, now)
+        if not world.unread or now - start >= QUIET_SECONDS:
+            _tell(nodes, announced, say, now - start)
+        _tell_api(world, announced, say, now - start)
+        finished = all(node.phase != "waiting" for node in nodes)
+        left = 0.0 if world.unread else timer.left(nodes, now)
+        if (finished and left <= 0.0) or now - start >= limit:
+            return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
+        explained = diagnostics.at(judgements, world, now)
+        if explained is not world:
+            world = explained
+            continue
+        pauses = [
+            pause
+            for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None)
+            if pause is not None
+        ]
+        first = feed.get(min(pauses))
+        news = [first] if first is not None else []
+        if news:
+            _gather(
+                feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses)
+            )
+        for change in gathered(news):
+            world = take(world, change)
+
+
+def _gather(feed: Feed, news: list[Change], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
+    """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't
+    be the end of the wait, so that more is worth the time: the last node's news is judged as soon as ever.
+
+    :param end: when something else is due
+    """
+    late, looked = min(clock() + PATIENT * settle, end), 0
+    while True:
+        news.extend(feed.gather(settle))
+        for change in news[looked:]:
+            of_nodes = change.kind in OF_ONE_NODE and change.action == "put"
+            waiting = waiting.difference(name_of(item) for item in change.items) if of_nodes else set()
+        looked = len(news)
+        if not waiting or clock() + settle >= late:
+            return
+
+
+class SteadyTimer:
+    """A timer of how long nodes have been ready."""
+
+    def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
+        """:param fabrics: whose nodes must stay ready for ``steady`` seconds
+        :param before: seconds for which those have been so that are ready at the first look
+        """
+        self._fabrics = fabrics
+        self._steady = steady
+        self._before = before
+        self._since: typing.Optional[dict[tuple[str, str], float]] = None
+
+    def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
+        """Return the seconds until all that are ready have been so for long enough; what is ready at the first call was
+        so ``before``."""
+        ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
+        start = now - self._before if self._since is None else now
+        self._since = {key: (self._since or {}).get(key, start) for key in ready}
+        return max([0.0, *(since + self._steady - now for since in self._since.values())])
+
+
+class Diagnostics:
+    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's
+    operator, the log of a config daemon."""
+
+    #: what may pass by itself before its log says anything
+    _LATER = ("sync_stuck", "sync_failing")
+    _SOURCES: typing.ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("drain_blocked", "drain_held"), "pods"),
+        **dict.fromkeys(("sync_stuck", "sync_failing", "sync_failed"), "log"),
+        **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),
+    }
+
+    def __init__(self, feed: Feed, prefixes: typing.Iterable[str] = ()) -> None:
+        """:param prefixes: of the resources that targets are about"""
+        self._feed, self._prefixes = feed, frozenset(prefixes)
+        #: (node, what): when it became suspect, or was looked at last
+        self._since: dict[tuple[str, str], float] = {}
+
+    def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
+        """Return the world with what is due. What is suspect for the first time is given the same time to pass."""
+        suspect = {
+            (item.node.node, self._SOURCES[item.suspect]): item.suspect
+            for item in judgements
+            if item.suspect in self._SOURCES
+        }
+        suspects = suspect.keys()
+        # pods are looked at at once: a drain that is held is seen on the first look; and the log of a sync that has
+        # failed, which soon ends the wait
+        self._since = {
+            key: self._since.get(key, now if why in self._LATER else now - LOOK_SECONDS) for key, why in suspect.items()
+        }
+        due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
+        # a log that was read for an earlier trouble says nothing about a later one
+        logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}
+        if not due and len(logs) == len(world.logs):
+            return world
+        self._since.update(dict.fromkeys(due, now))
+        nodes = [node for node, what in due if what == "pods"]
+        budgets = tuple(world.budgets.values())
+        pods = {**world.pods, **self._feed.pods(nodes, budgets, self._prefixes)} if nodes else world.pods
+        nodes = [node for node, what in due if what == "parts"]
+        parts = {**world.parts, **self._feed.parts(nodes)} if nodes else world.parts
+        for node in (node for node, what in due if what == "log"):
+            name, _stand = (world.daemons or {}).get(node, ("", None))
+            logs[node] = self._feed.daemon_error(name) if name else ""
+        return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
+
+    def wake(self, now: float) -> typing.Optional[float]:
+        """Return the seconds until something is due; None when nothing is."""
+        return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
+
+
+def look(
+    cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False
+) -> SyncFacts:
+    """One look, without a wait. A kind that the server does not know yet has no objects.
+
+    :raises ApiError: a kind cannot be read
+    """
+    world, only = ClusterState(), only_of(targets)
+    for kind in list_kinds(targets):
+        try:
+            items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, ""), only=only.get(kind)).items
+        except ApiError as error:
+            if not error.absent and kind in REQUIRED:
+                raise
+            items = ()
+        world = take(world, Change(kind, "replace", items))
+    judgements = judge_release(targets, world) if release else judge(targets, world)
+    nodes = tuple(judgement.node for judgement in judgements)
+    return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
+
+
+def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
+    """Return the nodes at the end of the time, those that still wait with what keeps the news from us."""
+    if not world.stale:
+        return nodes
+    away = (
+        f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+    )
+    return tuple(
+        dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes
+    )
+
+
+def _tell(
+    nodes: typing.Iterable[SyncNode],
+    announced: dict[tuple[str, str], str],
+    say: typing.Callable[[str], None],
+    seconds: float,
+) -> None:
+    for node in nodes:
+        line = f"{node.phase}: {node.detail}"
+        if announced.get((node.fabric, node.node)) != line:
+            announced[(node.fabric, node.node)] = line
+            say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
+
+
+def _tell_api(
+    world: ClusterState, announced: dict[tuple[str, str], str], say: typing.Callable[[str], None], seconds: float
+) -> None:
+    line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
+    if announced.get(("", "api"), "answers again") != line:
+        announced[("", "api")] = line
+        say(f"{seconds:.0f} s  the API server {line}")

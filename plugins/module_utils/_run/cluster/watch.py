@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""News of objects: one list and one watch a kind, each in a thread of its own, through which an API server may come and
+go."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+import typing
+
+from ..._model.kubernetes.disruption import Budget, ClusterPod
+from ..._observe.kubernetes.client import ApiError, Choice, Cluster, Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.pod_state import PodState, state_of_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators.config_daemon_log import last_error
+from ..node_changes.drained_pods import PodKeeper, may_leave
+
+#: kinds without which nothing can be judged: one that the API server does not know is asked for again
+REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
+#: seconds between two tries: doubled from the first to the second while the API server is away; the third for what it
+#: refuses
+RETRY_SECONDS = (0.25, 4.0, 30.0)
+#: from this number of nodes on, one list of all pods costs less than one for each node
+MANY_NODES = 10
+#: changes that wait to be taken: of a kind, and of one object, which whoever writes it may change without end
+MOST_WAITING, MOST_OF_ONE = 20_000, 8
+#: pods of a node whose drain takes long, which only explain it
+MOST_PODS = 10_000
+#: seconds of a log that are read: a sync that fails is repeated more often than that
+LOG_SECONDS = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """News of one kind.
+
+    :ivar items: all objects (``replace``), or the one that is new or changed (``put``) or gone (``drop``)
+    :ivar error: why the kind cannot be read just now; what was known stays
+    """
+
+    kind: str
+    action: typing.Literal["replace", "put", "drop", "error"]
+    items: tuple[Resource, ...] = ()
+    error: str = ""
+
+
+#: name and stand of pods
+Parts = tuple[tuple[str, PodState], ...]
+
+
+class Feed(typing.Protocol):
+    """A source of changes."""
+
+    def get(self, timeout: float) -> typing.Optional[Change]:
+        """Return the next change, None when none came within ``timeout`` seconds."""
+
+    def gather(self, seconds: float) -> list[Change]:
+        """Return all changes that have come when ``seconds`` are over."""
+
+    def pods(
+        self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
+    ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+        """Return the pods of these nodes that a drain takes, as they are now, as far as these budgets, and resources
+        with these prefixes, are about them."""
+
+    def daemon_error(self, pod: str) -> str:
+        """Return the last error in the log of a config daemon; empty when it has none, or cannot be read."""
+
+    def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
+        """Return the pods that NVIDIA's network operator has on these nodes, as they are now."""
+
+
+class _Waiting(typing.NamedTuple):
+    """A change that waits.
+
+    :ivar of: kind, namespace and name of its object; of other changes the kind alone
+    :ivar change: in a list, so that a newer one of its object can take its place
+    """
+
+    of: tuple[str, ...]
+    change: list[Change]
+
+
+class _Changes:
+    """Changes in the order in which they came. They are bounded: of an object that has many the newest takes the place
+    of the one before it, and of a kind that has many none are kept, so that it must be listed again."""
+
+    def __init__(self) -> None:
+        self._waiting: collections.deque[_Waiting] = collections.deque()
+        self._of_object: dict[tuple[str, ...], list[_Waiting]] = {}
+        self._of_kind: collections.Counter[str] = collections.Counter()
+        self._news = threading.Condition()
+
+    def put(self, change: Change) -> bool:
+        """Add a change; False where its kind has too many."""
+        with self._news:
+            kind, single = change.kind, change.action in ("put", "drop") and len(change.items) == 1
+            metadata = change.items[0].get("metadata", {}) if single else {}
+            of = (kind, *(str(metadata.get(key, "")) for key in ("namespace", "name"))) if single else (kind,)
+            before = self._of_object.setdefault(of, [])
+            if single and len(before) >= MOST_OF_ONE:
+                before[-1].change[0] = change
+                return True
+            if self._of_kind[kind] >= MOST_WAITING:
+                kept = [item for item in self._waiting if item.of[0] != kind]
+                self._of_object = {key: items for key, items in self._of_object.items() if key[0] != kind}
+                self._waiting, self._of_kind[kind] = collections.deque(kept), 0
+                return False
+            before.append(_Waiting(of, [change]))
+            self._waiting.append(before[-1])
+            self._of_kind[kind] += 1
+            self._news.notify()
+            return True
+
+    def get(self, timeout: float) -> typing.Optional[Change]:
+        """Take the first one, None when none came within ``timeout`` seconds."""
+        with self._news:
+            if not self._news.wait_for(lambda: self._waiting, timeout=max(0.0, timeout)):
+                return None
+            found = self._waiting.popleft()
+            self._of_kind[found.of[0]] -= 1
+            del self._of_object[found.of][0]
+            if not self._of_object[found.of]:
+                del self._of_object[found.of]
+            return found.change[0]
+
+
+class WatchFeed:
+    """Lists and watches each kind in a thread of its own; survives an API server that goes away and comes back."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespaces: typing.Mapping[str, str],
+        kinds: typing.Sequence[str],
+        selector: str = "",
+        selectors: typing.Optional[typing.Mapping[str, str]] = None,
+        needed: typing.Container[str] = REQUIRED,
+        only: typing.Optional[typing.Mapping[str, Choice]] = None,
+        most: typing.Optional[typing.Mapping[str, int]] = None,
+    ) -> None:
+        """:param namespaces: of each kind; a kind that is not named is read in all namespaces
+        :param selector: label selector for all kinds
+        :param selectors: of a kind, instead of ``selector``
+        :param needed: kinds that the server must know, sooner or later; of others that it does not know there are none
+        :param only: of a kind, takes an object by its metadata; there is no news of the others
+        :param most: of a kind, objects that are listed
+        """
+        self._cluster = cluster
+        self._namespaces = namespaces
+        self._kinds = kinds
+        self._selectors = {kind: (selectors or {}).get(kind, selector) for kind in kinds}
+        self._needed = needed
+        self._only = only or {}
+        self._most = most or {}
+        self._changes = _Changes()
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        for kind in self._kinds:
+            # daemons: a thread that sits in a read must not keep the module alive
+            threading.Thread(target=self._follow, args=(kind,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def get(self, timeout: float) -> typing.Optional[Change]:
+        return self._changes.get(timeout)
+
+    def gather(self, seconds: float) -> list[Change]:
+        # who waits for each of them wakes up for each of them, and at 1,000 nodes that costs more than their judgement
+        self._stop.wait(seconds)
+        return list(iter(lambda: self._changes.get(0.0), None))
+
+    def pods(
+        self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
+    ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+        keeper = PodKeeper(budgets, prefixes)
+        found: dict[str, list[ClusterPod]] = {node: [] for node in nodes}
+        fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
+        try:
+            for field in fields:
+                # of a few nodes as many as they have, of many all that there are
+                for item in self._cluster.pages("Pod", fields=field, only=may_leave):
+                    pod = keeper.keep(item)
+                    if pod is not None and pod.node in found and len(found[pod.node]) < MOST_PODS:
+                        found[pod.node].append(pod)
+        except ApiError:
+            # they only explain a drain that takes long; that it does is seen without them
+            return {}
+        return {node: tuple(pods) for node, pods in found.items()}
+
+    def daemon_error(self, pod: str) -> str:
+        try:
+            return last_error(self._cluster.log(self._namespaces.get("Pod", ""), pod, LOG_SECONDS))
+        except ApiError as error:
+            return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
+
+    def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
+        found: dict[str, list[tuple[str, PodState]]] = {node: [] for node in nodes}
+        try:
+            daemons = {
+                (str(item["metadata"].get("namespace")), name_of(item))
+                for item in self._cluster.pages("DaemonSet")
+                if _of_policy(item)
+            }
+            for namespace in sorted({namespace for namespace, _name in daemons}):
+                for item in self._cluster.pages("Pod", namespace, only=is_made_pod):
+                    pod = kubernetes.pod(item)
+                    if pod.node in found and (namespace, kubernetes.controller(item)[1]) in daemons:
+                        found[pod.node].append((pod.name, state_of_pod(item)))
+        except ApiError:
+            # they only explain what takes long
+            return {}
+        return {node: tuple(sorted(pods, key=lambda one: one[0])) for node, pods in found.items()}
+
+    def _follow(self, kind: str) -> None:
+        version, failures, away = "", 0, False
+        while not self._stop.is_set():
+            try:
+                if not version:
+                    version = self._list(kind)
+                events = self._cluster.watch(kind, version, self._namespaces.get(kind, ""), self._selectors[kind])
+                if away:
+                    # the watch goes on where it was: what is known is true again
+                    self._changes.put(Change(kind, "put"))
+                quiet, away = True, False
+                for event in events:
+                    version, failures, quiet = self._take(kind, event, version), 0, False
+                if quiet:
+                    # a server, or a proxy, that ends watches at once must not be asked without a pause
+                    self._stop.wait(RETRY_SECONDS[1])
+            except ApiError as error:
+                if error.absent and kind not in self._needed and not version:
+                    # a kind of another cluster: there are none, and there will be none
+                    self._changes.put(Change(kind, "replace"))
+                    return
+                # what the server itself refuses (a version that is too old, 410) is not asked again: list anew
+                version = version if error.status == 0 else ""
+                failures += 1
+                if error.status == 410 and failures == 1:
+                    continue
+                away = True
+                self._changes.put(Change(kind, "error", error=str(error)))
+                first, most, refused = RETRY_SECONDS
+                passing = error.status in (0, 410, 429) or error.status >= 500
+                self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
+
+    def _list(self, kind: str) -> str:
+        """Hand on all objects of a kind; the version from which its watch goes on."""
+        where = (kind, self._namespaces.get(kind, ""), self._selectors[kind])
+        listing = self._cluster.list(*where, most=self._most.get(kind, 0), only=self._only.get(kind))
+        if not listing.version:
+            raise ApiError(
+                200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}"
+            )
+        self._changes.put(Change(kind, "replace", listing.items))
+        return listing.version
+
+    def _take(self, kind: str, event: Resource, version: str) -> str:
+        """Hand on an event of a watch; the version from which it would go on.
+
+        :raises ApiError: more wait than are kept. Its status is that of a version that is too old: a list has the
+            newest state of all
+        """
+        item, only = event.get("object", {}), self._only.get(kind)
+        if event.get("type") != "BOOKMARK" and (only is None or only(item)):
+            change = Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},))
+            if not self._changes.put(change):
+                seen = f"more than {MOST_WAITING} changes wait, and the list is read again"
+                raise ApiError(410, "TooMany", seen, f"WATCH {kind}")
+        return str(item.get("metadata", {}).get("resourceVersion", version))
+
+
+def _of_policy(daemon: Resource) -> bool:
+    return kubernetes.controller(daemon)[0] == "NicClusterPolicy"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A server in one container and its client in another: started, awaited, and how both ended. A server that is left
+behind ends by its own limit, or when its container gets its next command."""
+
+from __future__ import annotations
+
+import math
+import typing
+
+from ..._analysis.schedule.measurements import SERVER_LIMIT, SLACK
+from ..._model.kubernetes.objects import CommandResult
+from ..._model.measurement.completions import SIDES
+from ..._observe.kubernetes.client import ApiError, Shell
+from ..._parse.pods import rping
+from ..._parse.pods.failure import RETRIED, Failure, classify
+from ..._render.measurement.commands import Command
+
+#: how often a client is tried while its server is not reached yet
+TRIES = 5
+#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process
+#: that was killed
+SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
+
+Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
+Outcome = tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
+#: a connection to a container, opened where there is none
+Opened = typing.Callable[[], Shell]
+#: why the ends are awaited no longer; empty as long as they are
+Lost = typing.Callable[[], str]
+#: seconds that are left of the time that both ends have together
+Left = typing.Callable[[], float]
+
+
+def endless() -> float:
+    """Tell the seconds that are left where each command has its own limit alone."""
+    return math.inf
+
+
+def find_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """Return the failure of a command that ran in a pod, None when it exited with 0."""
+    return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
+
+
+def line_of(result: CommandResult) -> str:
+    """For the report: the command, how it ended and how long it took."""
+    return (
+        f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in"
+        f" {result.seconds:.1f} s"
+    )
+
+
+def run_pair(
+    there: tuple[Opened, Command],
+    here: tuple[Opened, Command],
+    up: str,
+    limit: int,
+    judge_server: bool,
+    judge: Judge = find_failure,
+    lost: Lost = str,
+    left: Left = endless,
+) -> Outcome:
+    """Run a server, and its client once the server is up. What the client did, and the failure of either.
+
+    :param up: text by which the server shows that it is about to listen
+    :param limit: seconds that the client has inside of its container
+    :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
+    :param judge: of what the client did; its exit code, unless something else is given
+    :param lost: for a container that is gone says no more that it is
+    :param left: when it is spent, nothing is waited for and nothing is tried again
+    """
+    if left() <= 0:
+        return None, Failure("hang", "the time of this pair was spent before")
+    try:
+        server, client = there[0](), here[0]()
+        server.start(there[1])
+        return _run_client(server, client, here[1], up, limit, judge_server, judge, lost, left)
+    except ApiError as error:
+        return None, Failure("exec_lost", str(error)[:300])
+
+
+def _run_client(
+    server: Shell,
+    client: Shell,
+    command: Command,
+    up: str,
+    limit: int,
+    judge_server: bool,
+    judge: Judge,
+    lost: Lost,
+    left: Left,
+) -> Outcome:
+    def most(seconds: float) -> float:
+        return max(0.0, min(seconds, left()))
+
+    if not server.wait_for(up, most(SERVER_LIMIT)) and not server.running:
+        ended = server.wait(0)
+        return None, find_failure(ended) or Failure("peer_gone", "the server ended at once")
+    for _number in range(TRIES):
+        client.start(command)
+        ran = client.wait(most(limit + SLACK), lost)
+        failure = judge(ran)
+        # it said that it is about to listen: a client that came a moment too early tries again, as long as the server
+        # runs
+        if failure is None or failure.kind not in RETRIED or not server.running or left() <= 0:
+            break
+    if failure is None and judge_server:
+        failure = find_failure(server.wait(most(SLACK), lost))
+    elif failure is not None:
+        failure = _left(server, limit, failure) or failure
+    return ran, failure
+
+
+def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+    """Return how the server ended, where that explains more than the client's message: it was killed, and not by its
+    limit, or it left the client."""
+    server.wait_for(NEVER, SETTLE)
+    if server.running:
+        return None
+    ended = server.wait(0)
+    if ended.exit_code in KILLED and ended.seconds < limit:
+        return Failure(
+            "peer_gone",
+            f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300],
+        )
+    theirs = find_failure(ended)
+    if theirs is not None and (SIDES.get(failure.kind), SIDES.get(theirs.kind)) == ("remote", "local"):
+        return Failure(theirs.kind, f"the server said: {theirs.evidence}; the client said: {failure.evidence}"[:500])
+    if failure.kind == "disconnected":
+        how = (
+            f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+        )
+        return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
+    return None

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The same pair from the cable up: between the physical functions of its HCAs and between free virtual ones, in the
+observers of both nodes, and then in its pods. Whatever keeps a step from a figure is its reason, and no error. Nothing
+of it is judged here."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import typing
+
+from ..._analysis.schedule.layers import MOST_PAIRS
+from ..._analysis.schedule.measurements import count_queue_pairs
+from ..._analysis.schedule.wider import widened, wider
+from ..._model.base.errors import RdmaError, wrap_unforeseen
+from ..._model.intent.intent import Fabric
+from ..._model.kubernetes.observers import ObserversFacts
+from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
+from ..._observe.kubernetes.client import Clock, Cluster, Shell
+from ..._parse.kubernetes.core import internal_address
+from ..._parse.kubernetes.resource import Resource, name_of
+from ..._parse.pods import perftest
+from ..._parse.pods.host import PodHost, parse_host, parse_throttled
+from ..._render.measurement import commands
+from .client_server import find_failure, line_of, run_pair
+from .measuring_plan import Plan, Say
+from .observer_of import observer_of
+from .pod_inspection import PROBE_LIMIT
+from .pods import Pods
+
+#: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
+FIRST_PORT, PORTS = 28600, 1000
+#: seconds of a look into a pod
+LOOK_LIMIT = 20
+
+Usable = typing.Mapping[tuple[int, str], RdmaPod]
+
+
+@dataclasses.dataclass(frozen=True)
+class _OnHost:
+    """An end of a pair on its host.
+
+    :ivar pf: PCI address of the physical function
+    """
+
+    node: str
+    pf: str
+    seen: PodHost
+
+
+class _NoStep(RdmaError):
+    """An error with the reason why a step is not measured."""
+
+    def __init__(self, why: str, absent: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.absent = why, absent
+
+
+class LayerTests:
+    """The layers of the pairs of one fabric, whose pods still run."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        fabric: Fabric,
+        observers: typing.Optional[ObserversFacts],
+        pods: Usable,
+        shells: Pods,
+        clock: Clock,
+        say: Say,
+    ) -> None:
+        """:param observers: of the run; None: it has none
+        :param pods: that can be used
+        :param shells: the connections to them
+        """
+        self._cluster, self._plan, self._fabric = cluster, plan, fabric
+        self._observers, self._pods, self._in_pods = observers, pods, shells
+        self._clock, self._say = clock, say
+        self._ports = itertools.count()
+        #: by node and physical function
+        self._shells: dict[tuple[str, str], Shell] = {}
+        self._hosts: dict[tuple[str, str], _OnHost] = {}
+
+    @functools.cached_property
+    def _nodes(self) -> typing.Mapping[str, Resource]:
+        """Return the nodes as the API server lists them. Who measures may list nodes, and need not be let to get
+        one."""
+        return {name_of(item): item for item in self._cluster.list("Node").items}
+
+    def close(self) -> None:
+        """Leave the observers. What still runs there ends with its connection, and by its own limit."""
+        for shell in self._shells.values():
+            shell.close()
+
+    def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
+        """Return all steps of a pair.
+
+        :param number: how many were looked at before
+        """
+        result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
+        ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
+        if suspect and number >= MOST_PAIRS:
+            return dataclasses.replace(
+                result, why=f"more than {MOST_PAIRS} pairs are suspects, and those that are slower were looked at"
+            )
+        if ends[0] is None or ends[1] is None:
+            return dataclasses.replace(result, why="one of its ends has no pod")
+        client, server = ends[0], ends[1]
+        work: tuple[tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
+            ("pf_host", self._pf),
+            ("vf_host", self._vf),
+            ("vf_pod", functools.partial(self._pod, "vf_pod")),
+            ("gpu_pod", self._gpu),
+        )
+        fabric = self._measured_as(pair)
+        more, steps = fabric is not self._fabric, []
+        for layer, step in work:
+            try:
+                steps.append(step(fabric, client, server))
+            except _NoStep as error:
+                steps.append(
+                    LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent)
+                )
+            except RdmaError as error:
+                steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=str(error)[:300]))
+            except Exception as error:
+                # nobody foresaw what its ends printed: the other layers and pairs are still to be measured
+                why = str(wrap_unforeseen(error, f"layer {layer}"))[:300]
+                steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=why))
+            said = steps[-1]
+            figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
+            self._say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")
+        return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
+
+    def _measured_as(self, pair: PairResult) -> Fabric:
+        """Return the fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose
+        for want of queue pairs."""
+        found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
+        # with commands and no figure, that many do not work here
+        if found is None or amount is None or (found.average_gbps is None and found.commands):
+            return self._fabric
+        return widened(self._fabric, amount)
+
+    # on the host
+
+    def _function(self, pod: RdmaPod) -> str:
+        """PCI address of the HCA behind a pod."""
+        if pod.physical_function:
+            return pod.physical_function
+        rails = self._plan.rails.get(self._fabric.name, {}).get(pod.node, {})
+        found = next((address for address, rail in rails.items() if rail == pod.rail), pod.pci)
+        if not found:
+            raise _NoStep(f"which HCA of {pod.node} is on the fabric is not known")
+        return found
+
+    def _host(self, pod: RdmaPod) -> _OnHost:
+        """Return the node of a pod as its observer shows it, with a connection to it."""
+        pf = self._function(pod)
+        key = (pod.node, pf)
+        if key in self._hosts and self._shells[key].open:
+            return self._hosts[key]
+        namespace, observer = observer_of(self._observers, pod.node)
+        shell = self._cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._clock
+        )
+        self._shells[key] = shell
+        greeting = shell.wait(PROBE_LIMIT)
+        failure = find_failure(greeting)
+        if failure is not None:
+            raise _NoStep(f"no look at {pod.node} through its observer: {failure.evidence}")
+        seen = parse_host(greeting.output, pf)
+        lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
+        if lacks:
+            raise _NoStep(f"the image of the observers has no {', '.join(lacks)}")
+        self._hosts[key] = _OnHost(pod.node, pf, seen)
+        return self._hosts[key]
+
+    def _pf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        ends = (self._host(client), self._host(server))
+        return self._on_hosts("pf_host", fabric, ends, (ends[0].pf, ends[1].pf))
+
+    def _vf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        if client.physical_function is None or server.physical_function is None:
+            raise _NoStep("the pods of this fabric have no virtual functions", absent=True)
+        ends = (self._host(client), self._host(server))
+        free = [self._free(end) for end in ends]
+        return self._on_hosts("vf_host", fabric, ends, (free[0], free[1]))
+
+    def _free(self, end: _OnHost) -> str:
+        taken = {pod.pci or "" for pod in self._pods.values() if pod.node == end.node}
+        found = next(iter(end.seen.free(taken)), None)
+        if found is None:
+            number = len(end.seen.functions)
+            raise _NoStep(
+                f"none of the {number} virtual functions of {end.pf} of {end.node} is free on the host with an"
+                " interface and an RDMA device"
+            )
+        return found
+
+    def _on_hosts(
+        self, layer: LayerName, fabric: Fabric, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str]
+    ) -> LayerStep:
+        devices = [end.seen.device(function) for end, function in zip(ends, functions)]
+        described = [self._end(end, function, device) for end, function, device in zip(ends, functions, devices)]
+        step = LayerStep(layer, described[0], described[1])
+        # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do
+        # without
+        connection: typing.Literal["tcp", "rdma_cm"] = (
+            "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
+        )
+        address = self._meet(ends, functions, connection)
+        fabric = dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, connection=connection))
+        port = FIRST_PORT + next(self._ports) % PORTS
+        cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
+        opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
+        pairs = self._queue_pairs(fabric, ends[0].node, ends[1].node)
+        here, there = (
+            commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs)
+            for at in (0, 1)
+        )
+        return self._run(step, (opened[1], there), (opened[0], here))
+
+    def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
+        """Return the same in each layer, by the ports of the pods on these nodes."""
+        return count_queue_pairs(
+            fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
+        )
+
+    def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
+        """Return the address at which the client finds the server. Over TCP, that is the node's own: the two ends name
+        their devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which
+        must be this one.
+        """
+        node = ends[1].node
+        if connection == "tcp":
+            # what is no address is the error of this node's steps alone
+            address = internal_address(self._nodes.get(node, {}))
+            if address is None:
+                raise _NoStep(f"the node {node} tells no InternalIP")
+            return address
+        address = ends[1].seen.address(functions[1])
+        if address is None:
+            raise _NoStep(
+                f"iWARP connects over rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and"
+                " it has none"
+            )
+        if not ends[0].seen.leads(functions[0], address):
+            raise _NoStep(
+                f"iWARP connects over rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it"
+                " does not"
+            )
+        return address
+
+    @staticmethod
+    def _end(end: _OnHost, function: str, device: str) -> LayerEnd:
+        own = end.seen.administration(function)
+        probe = end.seen.probe
+        return LayerEnd(
+            end.node, device, function, probe.binding(function)[1], probe.near(function), own.max_tx_rate, own.vlan_qos
+        )
+
+    # in pods
+
+    def _pod(self, layer: LayerName, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        before = [self._throttled(pod) for pod in (client, server)]
+        port = FIRST_PORT + next(self._ports) % PORTS
+        address, gpu = server.address or "", layer == "gpu_pod"
+        pairs = self._queue_pairs(fabric, client.node, server.node)
+        here, there = (
+            commands.write_bandwidth(
+                fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs
+            )
+            for pod in (client, server)
+        )
+        opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
+        step = self._run(
+            LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here)
+        )
+        ends = [self._pod_end(pod, earlier) for pod, earlier in zip((client, server), before)]
+        return dataclasses.replace(step, client=ends[0], server=ends[1])
+
+    def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
+        """Return what is known of a pod, with its virtual function as its host shows it."""
+        now = self._throttled(pod)
+        held_back = None if now is None or before is None else max(0, now - before)
+        # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
+        near = True if pod.cpus else False if pod.far_cpus else None
+        end = LayerEnd(pod.node, pod.device or "", pod.pci or "", pod.binding, near, throttled=held_back)
+        try:
+            own = self._host(pod).seen.administration(pod.pci or "")
+        except RdmaError:
+            return end
+        return dataclasses.replace(end, max_tx_rate=own.max_tx_rate, vlan_qos=own.vlan_qos)
+
+    def _throttled(self, pod: RdmaPod) -> typing.Optional[int]:
+        return parse_throttled(self._ask(pod, commands.CPU_STAT))
+
+    def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
+        """Return the output of a command in a pod; empty where it does not run."""
+        try:
+            shell = self._in_pods.shell(pod)
+            shell.start(command)
+            return shell.wait(LOOK_LIMIT).output
+        except RdmaError:
+            return ""
+
+    def _gpu(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        for pod in (client, server):
+            said = self._ask(pod, commands.GPU).split()
+            if "gpu" not in said:
+                raise _NoStep(f"the pod on {pod.node} has no GPU", absent=True)
+            if "tool" not in said:
+                raise _NoStep(f"ib_write_bw of {self._fabric.pods.image} has no --use_cuda")
+        return self._pod("gpu_pod", fabric, client, server)
+
+    def _run(
+        self,
+        step: LayerStep,
+        there: tuple[typing.Callable[[], Shell], commands.Command],
+        here: tuple[typing.Callable[[], Shell], commands.Command],
+    ) -> LayerStep:
+        """Return the step with its figure, or with why it has none."""
+        ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
+        if ran is not None:
+            step = dataclasses.replace(step, commands=(line_of(ran),))
+        if ran is None or failure is not None:
+            return dataclasses.replace(
+                step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run"
+            )
+        try:
+            row = perftest.parse(ran.output).largest
+        except perftest.PerftestError as error:
+            return dataclasses.replace(step, why=str(error)[:300])
+        return dataclasses.replace(
+            step,
+            average_gbps=row.average_gbps,
+            peak_gbps=row.peak_gbps,
+            message_bytes=row.message_bytes,
+            iterations=row.iterations,
+        )

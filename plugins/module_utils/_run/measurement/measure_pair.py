@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measure one pair of pods: rping, then ib_write_bw, then its sweep; or iperf3 where they have no RDMA device.
+
+A failure is kept with its kind and the line that shows it. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import itertools
+import typing
+
+from ..._analysis.schedule.flows import compute_flow_label
+from ..._analysis.schedule.measurements import (
+    PING_LIMIT,
+    Task,
+    compute_most_seconds_of_a_pair,
+    compute_seconds_of_wider,
+    count_queue_pairs,
+)
+from ..._analysis.schedule.wider import Amount, widened
+from ..._model.base.errors import wrap_unforeseen
+from ..._model.base.operand import OperandError
+from ..._model.intent.intent import Fabric
+from ..._model.kubernetes.objects import CommandResult
+from ..._model.measurement.bandwidth import PairResult, RdmaPod, SweepRow, Wider
+from ..._model.run.lease import LeaseLost
+from ..._observe.kubernetes.client import ApiError, Clock
+from ..._parse.pods import iperf3, perftest, rping
+from ..._parse.pods.failure import LOST, Failure, classify
+from ..._render.measurement import commands
+from .client_server import Judge, find_failure, line_of, run_pair
+from .measuring_plan import Say
+from .pods import Pods
+
+#: how often a pair is tried whose measurement got lost on the way although its pods live
+ATTEMPTS = 3
+#: seconds in which a pod says whether its perftest can give packets a flow label
+LABELS_LIMIT = 20
+#: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough
+#: for all
+FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
+
+
+class PairMeasurement:
+    """Measures pairs of pods that run, several at the same time."""
+
+    def __init__(self, pods: Pods, clock: Clock, say: Say) -> None:
+        self._pods = pods
+        self._clock = clock
+        self._say = say
+        self._blocks = itertools.count()
+        #: names of the pods whose perftest can give packets a flow label
+        self._labelled: frozenset[str] = frozenset()
+
+    def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
+        """Measure a pair, up to ATTEMPTS times where a measurement gets lost on the way although the pods live.
+
+        :param flow: number of the pair's flow, where both ends can give packets a flow label
+        :raises ApiError: the API server is away
+        :raises LeaseLost: another run has the cluster
+        """
+        start = self._clock()
+        client_rail = f" rail {task.rail}" if task.between_rails else ""
+        rail = f" rail {server.rail}" if fabric.select.hcas_per_node > 1 else ""
+        ran: tuple[str, ...] = ()
+        # all attempts together have the time that the plan counts: no end takes more of it from the pairs after it
+        end = start + compute_most_seconds_of_a_pair(fabric)
+        earlier: typing.Optional[PairResult] = None
+        for left in reversed(range(ATTEMPTS)):
+            # an earlier attempt's port may not be free yet
+            result = self._guard_attempt(fabric, task, client, server, flow, end)
+            ran += result.commands
+            if earlier is not None and result.failure and self._clock() >= end:
+                # that the time of the pair was over says less than what took it
+                result = earlier
+            figure = (
+                f"{result.average_gbps:.4f} Gb/s"
+                if result.average_gbps is not None
+                else f"{result.failure}: {result.evidence}"
+            )
+            how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
+            again = (
+                bool(left)
+                and not LOST.isdisjoint((result.failure, result.ping_failure))
+                and self._clock() + fabric.pods.seconds < end
+            )
+            self._say(
+                f"{fabric.name} {client.node}{client_rail} -> {server.node}{rail}: {how},"
+                f" {figure}{'; once more' if again else ''}"
+            )
+            if not again:
+                break
+            earlier = result
+            if "exec_lost" in (result.failure, result.ping_failure):
+                since = self._clock()
+                self._pods.await_api()
+                # an API server that is away is no fault of the pair
+                end += self._clock() - since
+        return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
+
+    def measure_wider(
+        self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
+    ) -> PairResult:
+        """Measure a pair once more with more queue pairs: the pair with that figure, or with the reason why there is
+        none.
+
+        :raises ApiError: the API server is away
+        :raises LeaseLost: another run has the cluster
+        """
+        found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
+        # all attempts together have the time that the plan counts for a second figure
+        end = self._clock() + compute_seconds_of_wider(fabric)[1]
+        for left in reversed(range(ATTEMPTS)):
+            fresh = dataclasses.replace(pair, commands=())
+            try:
+                report, fresh, failure = self._measure_bandwidth(
+                    wide, client, server, self._take_ports() + 1, fresh, False, end
+                )
+                why = (
+                    f"{failure.kind}: {failure.evidence}"
+                    if failure is not None
+                    else ""
+                    if report is not None
+                    else "it did not run"
+                )
+            except (ApiError, LeaseLost):
+                raise
+            except Exception as error:
+                # unforeseen: the other pairs are still to be measured
+                report, failure, why = None, None, str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
+            found = dataclasses.replace(found, commands=(*found.commands, *fresh.commands), why=why[:300])
+            if failure is None or failure.kind not in LOST or not left or self._clock() + fabric.pods.seconds >= end:
+                break
+            if failure.kind == "exec_lost":
+                since = self._clock()
+                self._pods.await_api()
+                # an API server that is away is no fault of the pair
+                end += self._clock() - since
+        if report is not None and not found.why:
+            row = report.largest
+            found = Wider(
+                amount.queue_pairs,
+                row.message_bytes,
+                row.average_gbps,
+                row.peak_gbps,
+                row.iterations,
+                commands=found.commands,
+            )
+        figure = f"{found.average_gbps:.4f} Gb/s" if found.average_gbps is not None else found.why
+        self._say(
+            f"{fabric.name} {client.node} -> {server.node}, once more with {amount.queue_pairs} queue pairs: {figure}"
+        )
+        return dataclasses.replace(pair, wider=found)
+
+    def find_labelled(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]
+    ) -> frozenset[str]:
+        """Find the pods whose perftest can give packets a flow label, and give them one from here on. rdma_cm takes one
+        of its own.
+
+        :returns: their names
+        """
+
+        def can(pod: RdmaPod) -> bool:
+            try:
+                shell = self._pods.shell(pod)
+                shell.start(commands.LABELS)
+                return "label" in shell.wait(LABELS_LIMIT).output.split()
+            except ApiError:
+                return False
+
+        asked = [pod for pod in pods if pod.device is not None and fabric.pods.connection == "tcp"]
+        self._labelled = frozenset(pod.name for pod, found in zip(asked, pool.map(can, asked)) if found)
+        return self._labelled
+
+    def _take_ports(self) -> int:
+        """Take the next PORTS ports, and return the first of them."""
+        return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
+
+    def _guard_attempt(
+        self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
+    ) -> PairResult:
+        """Make an attempt, and turn an unforeseen error into a failure of this pair, so that the others are still
+        measured."""
+        try:
+            return self._attempt(fabric, task, client, server, self._take_ports(), flow, end)
+        except (ApiError, LeaseLost):
+            # these are no fault of the pair
+            raise
+        except OperandError as error:
+            failure, evidence = "not_run", str(error)
+        except Exception as error:
+            failure, evidence = "no_measurement", str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
+        return fail_pair(fabric, task, failure, evidence)
+
+    def _attempt(
+        self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float
+    ) -> PairResult:
+        """Run rping, then ib_write_bw, then the sweep where the intent has one; each only after the one before it
+        worked. Without RDMA devices, run iperf3 alone."""
+        result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
+        if client.device is None or server.device is None:
+            return self._measure_tcp(
+                fabric,
+                client,
+                server,
+                port,
+                dataclasses.replace(result, transport="TCP", streams=commands.STREAMS),
+                end,
+            )
+        if {client.name, server.name} <= self._labelled:
+            result = dataclasses.replace(
+                result, flow_label=compute_flow_label(task.rail, client.node, server.node, flow)
+            )
+        gone = self._pods.gone(client, server)
+        if gone is not None:
+            return dataclasses.replace(
+                result, ping_failure=gone.kind, ping_evidence=gone.evidence, failure="ping", evidence=gone.evidence
+            )
+        address = server.address or ""
+        limit = min(PING_LIMIT, fabric.pods.limit_seconds)
+        there, here = (
+            (server, commands.render_ping_server(address, port, limit)),
+            (client, commands.render_ping_client(address, port, limit)),
+        )
+        ran, failure = self._run_both(there, here, commands.PING_SERVER_UP, limit, False, end, _find_ping_failure)
+        result = dataclasses.replace(
+            result, pings=rping.parse(ran.output).count if ran else None, commands=(line_of(ran),) if ran else ()
+        )
+        if failure is not None:
+            return dataclasses.replace(
+                result,
+                ping_failure=failure.kind,
+                ping_evidence=failure.evidence,
+                failure="ping",
+                evidence=failure.evidence,
+            )
+        report, result, failure = self._measure_bandwidth(fabric, client, server, port + 1, result, False, end)
+        if report is None or failure is not None:
+            return dataclasses.replace(
+                result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else ""
+            )
+        row = report.largest
+        result = dataclasses.replace(
+            result,
+            average_gbps=row.average_gbps,
+            peak_gbps=row.peak_gbps,
+            message_bytes=row.message_bytes,
+            iterations=row.iterations,
+        )
+        if not fabric.bandwidth.sweep:
+            return result
+        report, result, failure = self._measure_bandwidth(fabric, client, server, port + 2, result, True, end)
+        if report is None or failure is not None:
+            return dataclasses.replace(
+                result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run"
+            )
+        return dataclasses.replace(
+            result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows)
+        )
+
+    def _measure_tcp(
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, end: float
+    ) -> PairResult:
+        there = (server, commands.render_tcp_bandwidth(fabric, server.address or "", server.cpus, port))
+        here = (
+            client,
+            commands.render_tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""),
+        )
+        ran, failure = self._run_both(
+            there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, end, _find_tcp_failure
+        )
+        result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
+        if ran is None or failure is not None:
+            return dataclasses.replace(
+                result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else ""
+            )
+        try:
+            report = iperf3.parse(ran.output)
+        except iperf3.Iperf3Error as error:
+            return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
+        if report.streams != commands.STREAMS:
+            evidence = f"{report.streams} streams ran, and {commands.STREAMS} were asked for"
+            return dataclasses.replace(result, failure="no_measurement", evidence=evidence)
+        return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
+
+    def _measure_bandwidth(
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
+    ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
+        """Run ib_write_bw, and return its report, the result with its command, and the failure if there is one."""
+        result = dataclasses.replace(
+            result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
+        )
+        how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
+        there, here = (
+            (
+                end,
+                commands.write_bandwidth(
+                    fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep, **how
+                ),
+            )
+            for end in (server, client)
+        )
+        ran, failure = self._run_both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until)
+        if ran is None:
+            return None, result, failure
+        result = dataclasses.replace(result, commands=(*result.commands, line_of(ran)))
+        if failure is not None:
+            return None, result, failure
+        try:
+            return perftest.parse(ran.output), result, None
+        except perftest.PerftestError as error:
+            return None, result, Failure("no_measurement", str(error))
+
+    def _run_both(
+        self,
+        there: tuple[RdmaPod, commands.Command],
+        here: tuple[RdmaPod, commands.Command],
+        up: str,
+        limit: int,
+        judge_server: bool,
+        until: float,
+        judge: typing.Optional[Judge] = None,
+    ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
+        """Run client and server, and return the client's result, and the failure of either end, or of its pod; see
+        client_server.
+
+        :param until: time by the clock at which the pair has spent its time
+        """
+        ends = (there[0], here[0])
+        server, client = (functools.partial(self._pods.shell, end) for end in ends)
+
+        def lost() -> str:
+            gone = self._pods.gone(*ends)
+            return gone.evidence if gone is not None else ""
+
+        ran, failure = run_pair(
+            (server, there[1]),
+            (client, here[1]),
+            up,
+            limit,
+            judge_server,
+            judge or find_failure,
+            lost,
+            lambda: until - self._clock(),
+        )
+        if failure is not None:
+            failure = self._pods.gone(*ends) or self._pods.fate(*ends) or failure
+        return ran, failure
+
+
+def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """Find why rping failed. Its client exits with 0 also where its server left it before a round trip was made."""
+    return find_failure(result) or rping.short(result.output, commands.PINGS)
+
+
+def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """Find why iperf3 failed. It exits with 0 also where its JSON has an error."""
+    failure, error = find_failure(result), iperf3.error(result.output)
+    return (
+        classify(result.exit_code or 1, result.timed_out, error)
+        if error and (failure is None or failure.kind == "exit_code")
+        else failure
+    )
+
+
+def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:
+    """Return the result of a measurement that gave no figure."""
+    return PairResult(
+        fabric.name,
+        task.client,
+        task.server,
+        rail=task.rail,
+        server_rail=task.server_rail,
+        failure=failure,
+        evidence=evidence,
+    )

@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Measurements between pods: rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
+
+Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import itertools
+import typing
+
+from ..._analysis.schedule.layers import MOST_PAIRS, STEPS
+from ..._analysis.schedule.left_out import LostPairs
+from ..._analysis.schedule.link_coverage_rounds import OccupiedLinks, Round, cover
+from ..._analysis.schedule.measurements import (
+    LOOKS,
+    SERVER_LIMIT,
+    SLACK,
+    Step,
+    Task,
+    by_links,
+    compute_most_seconds_of_a_pair,
+    compute_seconds_of_wider,
+    compute_usual_seconds_of_a_pair,
+    cover_plan,
+    list_orders,
+    plan_retests,
+    round_plan,
+    steps,
+    turn_steps,
+)
+from ..._analysis.schedule.paths import PathTable
+from ..._analysis.schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count, list_ports, list_probes
+from ..._analysis.schedule.suspect_rounds import Narrowing
+from ..._check.bandwidth.check import (
+    NOTHING,
+    Facts,
+    choose_layer_tests,
+    collect_evidence,
+    cover_text,
+    find_paths_between,
+    find_vantage_port,
+    list_figures,
+    split_verdicts,
+    too_slow,
+)
+from ..._check.bandwidth.too_slow import TooSlow
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import list_rails as fabric_rails
+from ..._model.kubernetes.observers import ObserversFacts
+from ..._model.measurement.bandwidth import (
+    LEFT_OUT,
+    BandwidthFacts,
+    CountedPair,
+    PairLayers,
+    PairResult,
+    RdmaPod,
+    RoundPlan,
+)
+from ..._observe.kubernetes.client import Clock, Cluster
+from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
+from .layers import LayerTests
+from .measure_pair import PairMeasurement, fail_pair
+from .measuring_plan import Plan, Say, workers
+from .pods import Pods
+from .port_counters import NO_COUNTERS, Counters
+
+#: by rail and node
+Usable = typing.Mapping[tuple[int, str], RdmaPod]
+
+#: slow flows that are measured once more as other flows, at most
+OTHER_FLOWS = 32
+
+
+def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
+    """Plan the rounds that are measured on each fabric, and their time.
+
+    :param seen: by which the ways between nodes are known
+    """
+    return tuple(_plan_rounds_of(plan, fabric, seen) for fabric in plan.fabrics)
+
+
+def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
+    why = ""
+    if by_links(fabric, len(plan.nodes)):
+        ways, why = find_paths_between(fabric, seen)
+        if ways is not None:
+            return cover_plan(fabric, ways, cover(ways), plan.parallel)
+    return round_plan(fabric, len(plan.nodes), plan.parallel, why)
+
+
+class BandwidthRun:
+    """One run: no pod outlives it, whatever happens in between."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        seen: Facts = NOTHING,
+        observers: typing.Optional[ObserversFacts] = None,
+    ) -> None:
+        """Prepare a run.
+
+        :param seen: facts about the links of the HCAs, from which suspects are found
+        :param observers: of the run, by which hosts are measured
+        """
+        self._cluster = cluster
+        self._observers = observers
+        self._plan = plan
+        self._seen = seen
+        self._clock = clock
+        self._say = say
+        self._pods = Pods(cluster, plan, clock, pause, say)
+        self._pair = PairMeasurement(self._pods, clock, say)
+        #: names of the pods of the fabric that is measured whose perftest can give packets a flow label
+        self._labelled: frozenset[str] = frozenset()
+        #: of the fabric that is measured
+        self._too_slow: typing.Optional[TooSlow] = None
+        self._lost = LostPairs()
+
+    def run(self) -> BandwidthFacts:
+        """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the
+        nodes have.
+
+        :raises ApiError: the server cannot be reached before anything was made
+        """
+        leftovers = self._pods.remove()
+        if leftovers:
+            self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
+        pods: list[RdmaPod] = []
+        pairs: list[PairResult] = []
+        layers: list[PairLayers] = []
+        counted: list[CountedPair] = []
+        plans = plan_rounds(self._plan, self._seen)
+        for planned in plans:
+            hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
+            rounds = (
+                cover_text(planned)
+                if planned.cover is not None
+                else f"{planned.rounds} of {planned.all_rounds} rounds of pairs"
+            )
+            self._say(f"{planned.fabric}: {rounds}, {hours}")
+        for fabric in self._plan.fabrics:
+            seconds = compute_seconds_of_wider(fabric)[0]
+            if seconds:
+                self._say(
+                    f"{fabric.name}: a pair that is too slow is measured once more with more queue pairs, which takes"
+                    f" about {seconds} s"
+                )
+        try:
+            with workers(self._plan.parallel) as pool:
+                for fabric, planned in zip(self._plan.fabrics, plans):
+                    mine = self._pods.start(
+                        pool,
+                        fabric,
+                        planned.most_seconds
+                        + self._compute_counted_seconds(fabric, planned)
+                        + self._compute_layers_seconds(fabric),
+                    )
+                    pods += mine
+                    measured = self._measure(pool, fabric, mine, planned)
+                    pairs += measured
+                    counted += self._measure_with_counters(fabric, mine, measured, planned)
+                    layers += self._measure_layers(fabric, mine, measured)
+                    self._pods.discard(pool, mine)
+        finally:
+            # also when the run is interrupted: a pod that stays holds a virtual function
+            remaining = self._pods.end()
+        order = {name: place for place, name in enumerate(self._plan.nodes)}
+        # sorted is stable: the fabrics stay in their order
+        ordered = tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
+        return BandwidthFacts(ordered, tuple(pairs), leftovers, remaining, plans, tuple(layers), tuple(counted))
+
+    def _measure(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan
+    ) -> list[PairResult]:
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        hashed = ways is not None and ways.hashed
+        self._labelled = self._pair.find_labelled(pool, fabric, usable.values() if hashed else ())
+        self._too_slow = too_slow(fabric, tuple(usable.values()), self._seen)
+        self._lost = LostPairs()
+        if ways is not None:
+            return self._measure_by_links(pool, fabric, usable, ways)
+        rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
+        results: list[PairResult] = []
+        for step in steps(rails, fabric.bandwidth, planned.rounds):
+            results += self._measure_step(pool, fabric, usable, step)
+        return results + self._retest(pool, fabric, usable, results, False)
+
+    def _compute_counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
+        """Return the longest time to measure with counters, in seconds."""
+        if planned.cover is None or self._observers is None:
+            return 0.0
+        return float((MOST_TESTS + PROBES) * (compute_most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
+
+    def _measure_with_counters(
+        self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
+    ) -> list[CountedPair]:
+        """Measure with counters where the figures name no link, and to see how the switches route: one test after the
+        other, since the data of others would be counted as well."""
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
+        if ways is None:
+            return []
+        evidence = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen)
+        tests = choose_tests_to_count(ways, evidence)
+        seat = find_vantage_port(fabric, ways, self._seen)
+        if seat is None:
+            pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
+            tasks = [Task.between((one.rail, one.node), (other.rail, other.node)) for one, other in pairs]
+            return [
+                CountedPair(
+                    fabric.name, task.client, task.server, task.rail, why=NO_COUNTERS, server_rail=task.server_rail
+                )
+                for task in tasks
+            ]
+        # without observers a suspect's finding says so
+        tests += list_probes(ways, evidence, tests) if self._observers is not None else ()
+        one_way = dataclasses.replace(
+            fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one", sweep=False)
+        )
+        counters = Counters(self._cluster, seat, self._observers, self._clock)
+        results: list[CountedPair] = []
+        try:
+            for source, target in tests:
+                one, other = ways.ends[source], ways.ends[target]
+                task = Task.between((one.rail, one.node), (other.rail, other.node))
+                measure = functools.partial(
+                    self._pair.measure, one_way, task, usable[task.client_end], usable[task.server_end], 0
+                )
+                pair = PairResult(fabric.name, one.node, other.node, rail=one.rail, server_rail=task.server_rail)
+                found = counters.measure(pair, list_ports(ways, (source, target)), measure)
+                said = (
+                    found.why
+                    or f"{sum(not port.why for port in found.ports)} of {len(found.ports)} ports read before and after"
+                )
+                self._say(f"{fabric.name} {one.node} -> {other.node}, counters: {said}")
+                results.append(found)
+        finally:
+            # also when the run is interrupted
+            counters.close()
+        return results
+
+    def _choose_layers(self, fabric: Fabric) -> str:
+        """Return which pairs are measured layer by layer: without a value in the intent, suspects, where that starts
+        nothing that the run does not have."""
+        return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
+
+    def _compute_layers_seconds(self, fabric: Fabric) -> float:
+        """Return the longest time that the layers take, in seconds: the pods live as long."""
+        wanted, nodes = self._choose_layers(fabric), len(self._plan.nodes)
+        number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
+        return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
+
+    def _measure_layers(
+        self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]
+    ) -> list[PairLayers]:
+        """One pair after the other, since two of them would share what each is to fill."""
+        wanted = self._choose_layers(fabric)
+        if wanted == "none":
+            # the suspects are not needed, and to find them takes time
+            return []
+        chosen = choose_layer_tests(fabric, pods, measured, self._seen, wanted)
+        if not chosen:
+            return []
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        layers = LayerTests(
+            self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say
+        )
+        try:
+            return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
+        finally:
+            # also when the run is interrupted: what runs in an observer ends with its connection
+            layers.close()
+
+    def _measure_by_links(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
+    ) -> list[PairResult]:
+        """Rounds that use each link in both directions; then what is slow, over ways that are otherwise good, as long
+        as that tells more."""
+        one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
+        results: list[PairResult] = []
+
+        def measure(item: Round, look: int) -> None:
+            self._say(f"{fabric.name}: {item.why}, {len(item.tests)} tests")
+            for turn in item.turns:
+                for step in turn_steps(ways, turn, fabric.bandwidth):
+                    results.extend(
+                        dataclasses.replace(result, again=look)
+                        for result in self._measure_step(pool, one_way, usable, step)
+                    )
+
+        for item in cover(ways).rounds:
+            measure(item, 0)
+        narrowing = Narrowing(ways)
+        for look in itertools.count(1):
+            found = narrowing.next(collect_evidence(fabric, ways, tuple(usable.values()), results, self._seen))
+            if found is None:
+                break
+            measure(found, look)
+        results += self._measure_other_flows(pool, one_way, usable, ways, results)
+        return results + self._retest(pool, one_way, usable, results, True)
+
+    def _measure_other_flows(
+        self,
+        pool: concurrent.futures.Executor,
+        fabric: Fabric,
+        usable: Usable,
+        ways: PathTable,
+        measured: typing.Sequence[PairResult],
+    ) -> list[PairResult]:
+        """Flows that are slow between leaves, once more as other flows of the same ends: these go over other links, as
+        the hash of the switches has it."""
+        if not self._labelled:
+            return []
+        slow = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen).slow
+        left = [ways.flows[number] for number in sorted(slow) if number in ways.flows][:OTHER_FLOWS]
+        look = max((pair.again for pair in measured), default=0) + 1
+        results: list[PairResult] = []
+        while left:
+            taken = OccupiedLinks(ways)
+            for test in left:
+                way = ways.way(*test)
+                if way is not None and taken.fits(test, way):
+                    taken.add(test, way)
+            left = [test for test in left if test not in taken.tests]
+            for step in turn_steps(ways, tuple(taken.tests), fabric.bandwidth):
+                self._say(
+                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} as other flows"
+                )
+                results += [
+                    dataclasses.replace(result, again=look)
+                    for result in self._measure_step(pool, fabric, usable, step, 1)
+                ]
+        return results
+
+    def _retest(
+        self,
+        pool: concurrent.futures.Executor,
+        fabric: Fabric,
+        usable: Usable,
+        measured: typing.Sequence[PairResult],
+        with_figure_passes: bool,
+    ) -> list[PairResult]:
+        """Return the ends that failed and never passed, with partners that passed.
+
+        :param with_figure_passes: a figure that is too low accuses a link, which has a finding already, and not an end
+        """
+        results = list(measured)
+        for look in range(1, LOOKS + 1):
+            passed, failed = split_verdicts(fabric, tuple(usable.values()), results, self._seen)
+            if with_figure_passes:
+                figures = list_figures(fabric, tuple(usable.values()), results, self._seen)
+                slow = {pair.pair for pair, figure in zip(results, figures) if figure}
+                passed, failed = passed | slow, failed - slow
+            looks = plan_retests(passed, failed, fabric.bandwidth)
+            if not looks:
+                break
+            for step in looks:
+                self._say(
+                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the"
+                    " ends apart"
+                )
+                results += [
+                    dataclasses.replace(result, again=look) for result in self._measure_step(pool, fabric, usable, step)
+                ]
+        return results[len(measured) :]
+
+    def _measure_step(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
+    ) -> list[PairResult]:
+        """Measure pairs that share no end at the same time, and then those of them that are too slow once more. Those
+        with an end that is left out fail.
+
+        :param flow: number of the flow of each pair, where its ends can choose one
+        """
+
+        def both(task: Task) -> list[PairResult]:
+            its = list_orders(task, fabric.bandwidth)
+            return [
+                self._pair.measure(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its
+            ]
+
+        left_out = [one for task in step if self._is_left_out(task) for one in list_orders(task, fabric.bandwidth)]
+        measured = [task for task in step if not self._is_left_out(task)]
+        results = self._measure_wider(
+            pool, fabric, usable, [result for results in pool.map(both, measured) for result in results]
+        )
+        for end in self._lost.note(results, compute_usual_seconds_of_a_pair(fabric)):
+            self._say(f"{fabric.name}: {self._explain_left_out(end)}")
+        return results + [self._fail_left_out(fabric, task) for task in left_out]
+
+    def _is_left_out(self, task: Task) -> bool:
+        return task.client_end in self._lost.out or task.server_end in self._lost.out
+
+    def _explain_left_out(self, end: tuple[int, str]) -> str:
+        return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
+
+    def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
+        """Return the result of a pair with an end that is left out."""
+        client = task.client_end in self._lost.out
+        kind, why = LEFT_OUT[0 if client else 1], self._explain_left_out(task.client_end if client else task.server_end)
+        return fail_pair(fabric, task, kind, why)
+
+    def _measure_wider(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
+    ) -> list[PairResult]:
+        """Return the results of a step, with those of a second measurement where a pair is too slow. The orders of a
+        pair run one after the other."""
+        if self._too_slow is None:
+            return list(measured)
+        found = self._too_slow.choose(measured)
+        results = [pair for pair, _amount in found]
+        numbers: dict[frozenset[typing.Any], list[int]] = {}
+        for number, (pair, amount) in enumerate(found):
+            if amount is not None:
+                numbers.setdefault(pair.pair, []).append(number)
+        if not numbers:
+            return results
+
+        def once_more(its: typing.Sequence[int]) -> list[PairResult]:
+            return [
+                self._pair.measure_wider(fabric, pair, usable[pair.client_end], usable[pair.server_end], amount)
+                for pair, amount in (found[number] for number in its)
+                if amount is not None
+            ]
+
+        for its, pairs in zip(numbers.values(), pool.map(once_more, numbers.values())):
+            for number, pair in zip(its, pairs):
+                results[number] = pair
+        self._too_slow.note([results[number] for its in numbers.values() for number in its])
+        return results

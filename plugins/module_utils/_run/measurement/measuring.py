@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The namespace in which pods measure comes and goes with a measurement, with a NetworkPolicy and a copy of each
+network that is measured.
+
+Whoever works here holds the Lease of the cluster (_ansible/lease.py). So no other run is alive, and a namespace that is
+there is that of a dead one, or prepared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.profiles import PLAIN, attachment_kind
+from ..._model.kubernetes.measuring import LABEL, NAMESPACE, POLICY, PREPARE, PREPARED, Refusal
+from ..._observe.kubernetes.apply import FIELD_MANAGER, existing, ours
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._parse.kubernetes.observers import holds_back, owned_namespace
+from ..._parse.kubernetes.resource import name_of
+from ..._plan.measured_network import ForeignNetwork, copy_of
+from ..._render.cluster.names import MANAGED_BY
+from ..._render.measurement.measuring import measured, render_namespace, render_policy
+from ..cluster.finalizers import FinalizerSweep, end_mirror_pods, is_bare, take_off
+from .admission import admitted
+
+#: seconds between two looks at a namespace that is to go
+LOOK = 1.0
+_OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+
+
+class ForeignNamespace(RdmaError):
+    """A namespace of that name is somebody else's."""
+
+    def __init__(self) -> None:
+        seen = (
+            f"the namespace {NAMESPACE} is there and is not the collection's: it has no label {LABEL}. Nothing was"
+            " changed"
+        )
+        remedy = (
+            f"Delete it: kubectl delete namespace {NAMESPACE}. If an admin made it for the measurement: kubectl label"
+            f" namespace {NAMESPACE} {LABEL}={PREPARED}"
+        )
+        super().__init__(seen, remedy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seats:
+    """Where pods measure.
+
+    :ivar fabrics: as the pods see them: in the namespace of the measurement
+    :ivar refused: fabrics on which no pod may measure, by name
+    """
+
+    fabrics: tuple[Fabric, ...]
+    refused: typing.Mapping[str, Refusal]
+
+
+class Place:
+    """The namespace of the measurement."""
+
+    def __init__(
+        self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
+        """:param limit: seconds that the removal of what is left of an earlier measurement may take"""
+        self._cluster = cluster
+        self._run = run
+        self._limit = limit
+        self._clock = clock
+        self._pause = pause
+
+    def take(self) -> bool:
+        """Make the namespace, or take the one that an admin has prepared: whether it is the collection's own.
+
+        An own one that is there is deleted and made anew, whatever is in it.
+
+        :raises ForeignNamespace: it is somebody else's
+        :raises RdmaError: what is left of an earlier measurement does not go
+        :raises ApiError: the server cannot be reached, or the user may not make it
+        """
+        if self._clear() == "prepared":
+            return False
+        try:
+            self._cluster.create(render_namespace(self._run))
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            remedy = f"Have an admin of the cluster prepare it: {PREPARE}"
+            raise ApiError(
+                error.status, error.reason, f"you may not make it: {error.text}", f"namespace {NAMESPACE}", remedy
+            ) from error
+        return True
+
+    def _clear(self) -> str:
+        """Remove what is left of an earlier measurement: whose the namespace was."""
+        found = self._find()
+        if found is None:
+            return "none"
+        whose, _run = owned_namespace(found, LABEL)
+        going = bool(found["metadata"].get("deletionTimestamp"))
+        if whose == "foreign" and not going:
+            raise ForeignNamespace
+        if whose == "prepared" and not going:
+            self._remove_own()
+            return whose
+        if not going:
+            self._cluster.delete("Namespace", "", NAMESPACE, only={"uid": found["metadata"]["uid"]})
+        self._await_gone(found["metadata"].get("uid"))
+        return whose
+
+    def leave(self) -> None:
+        """Ask for the removal of the namespace with all that is in it, and wait for nothing; of a prepared one the
+        networks and the NetworkPolicy go.
+
+        An API server that is away must not hide what was measured: the next measurement and a teardown remove what
+        stays.
+        """
+        with contextlib.suppress(RdmaError):
+            found = self._find()
+            if found is None or found["metadata"].get("deletionTimestamp"):
+                return
+            whose, _run = owned_namespace(found, LABEL)
+            if whose == "own":
+                self._cluster.delete("Namespace", "", NAMESPACE, only={"uid": found["metadata"]["uid"]})
+            elif whose == "prepared":
+                self._remove_own()
+
+    def restrict(self) -> None:
+        """Have the pods of this run alone connect to those that measure, before any of them is made.
+
+        :raises ApiError: the server cannot be reached, or the user may not make the NetworkPolicy
+        :raises RdmaError: one of this name is not the collection's, or the server made another one of ours
+        """
+        wanted = render_policy(self._run)
+        title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", existing(self._cluster, wanted)
+        remedy = f"Delete it: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
+        if found is not None and not ours(found):
+            raise RdmaError(f"{title} is there and is not the collection's. Nothing was measured", remedy)
+        try:
+            made = self._cluster.apply(wanted, FIELD_MANAGER, dry_run=False)[0]
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            seen = f"other pods could run commands in those that measure, and you may not restrict them: {error.text}"
+            remedy = f"Have an admin of the cluster allow it: {PREPARE}"
+            raise ApiError(error.status, error.reason, seen, title, remedy) from error
+        spec = made.get("spec") or {}
+        if any(spec.get(key) != value for key, value in wanted["spec"].items()):
+            seen = (
+                f"{title} is not what the run has asked for: a webhook or a controller changed it. Nothing was measured"
+            )
+            raise RdmaError(seen, f"See what changes it: kubectl get networkpolicy -n {NAMESPACE} {POLICY} -o yaml")
+
+    def _remove_own(self) -> None:
+        """Remove what runs make in a prepared namespace beside pods."""
+        self._remove_copies()
+        found = existing(self._cluster, render_policy(self._run))
+        if found is not None and ours(found):
+            self._cluster.delete("NetworkPolicy", NAMESPACE, POLICY, only={"uid": found["metadata"]["uid"]})
+
+    def _remove_copies(self) -> None:
+        try:
+            found = self._cluster.list(PLAIN, NAMESPACE, _OURS).items
+        except ApiError as error:
+            # a cluster without multus
+            if error.absent:
+                return
+            raise
+        for item in found:
+            self._cluster.delete(PLAIN, NAMESPACE, name_of(item), only={"uid": item["metadata"]["uid"]})
+
+    def _await_gone(self, uid: typing.Optional[str]) -> None:
+        end = self._clock() + self._limit
+        sweep = FinalizerSweep(
+            self._clock,
+            lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare),
+            lambda: end_mirror_pods(self._cluster, NAMESPACE),
+        )
+        while True:
+            sweep.look()
+            found = self._find()
+            if found is None or found["metadata"].get("uid") != uid:
+                return
+            if self._clock() >= end:
+                why = holds_back(found)
+                seen = (
+                    f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} is still there"
+                    f" {self._limit:.0f} s after its deletion"
+                )
+                raise RdmaError(seen, f"See what keeps it: kubectl get namespace {NAMESPACE} -o yaml")
+            self._pause(LOOK)
+
+    def _find(self) -> typing.Optional[Resource]:
+        try:
+            return {"kind": "Namespace", **self._cluster.get("Namespace", "", NAMESPACE)}
+        except ApiError as error:
+            if error.absent:
+                return None
+            raise
+
+
+@contextlib.contextmanager
+def measuring(
+    place: Place,
+    cluster: Cluster,
+    fabrics: typing.Sequence[Fabric],
+    shared: ClusterIntent,
+    run: str,
+    stays: bool = False,
+) -> typing.Iterator[Seats]:
+    """The namespace with the networks and an account whose pods are admitted, while pods are made and measure. No other
+    pods connect to them, where the cluster's network obeys a NetworkPolicy.
+
+    :param shared: what all fabrics share
+    :param stays: the namespace stays afterwards, with the pods in it, unless something fails
+    :raises RdmaError: see Place.take and Place.restrict
+    """
+    try:
+        own = place.take()
+        place.restrict()
+        seats = _seats(cluster, fabrics, shared, run, own)
+        former = [fabric.network.namespace for fabric in fabrics]
+        with admitted(cluster, seats.fabrics, run, own, former) as admissible:
+            yield dataclasses.replace(seats, fabrics=admissible)
+    except BaseException:
+        place.leave()
+        raise
+    if not stays:
+        place.leave()
+
+
+def _seats(cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, own: bool) -> Seats:
+    refused: dict[str, Refusal] = {}
+    for fabric in fabrics:
+        refusal = _unprepared(fabric, own) or _network(cluster, fabric, shared, run)
+        if refusal is not None:
+            refused[fabric.name] = refusal
+    return Seats(measured(fabrics), refused)
+
+
+def _unprepared(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
+    """What the intent names and an own namespace has not: it is made empty, and no secret is read to be copied into
+    it."""
+    named = (
+        [f"pods.image_pull_secrets: {', '.join(fabric.pods.image_pull_secrets)}"]
+        if fabric.pods.image_pull_secrets
+        else []
+    )
+    named += [f"pods.service_account: {fabric.pods.service_account}"] if fabric.pods.service_account else []
+    return Refusal("unprepared", f"The intent says {'; '.join(named)}.") if named and own else None
+
+
+def _network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
+    """Make the copy of a fabric's network, or say why there is none."""
+    if not attachment_kind(fabric):
+        return None
+    wanted = fabric.network
+    title = f"NetworkAttachmentDefinition {wanted.namespace}/{wanted.name}"
+    try:
+        found = cluster.get(PLAIN, wanted.namespace, wanted.name)
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return (
+            Refusal("no_network", f"{title} is not there.")
+            if error.absent
+            else Refusal("network_refused", f"{title}: {error.text}.")
+        )
+    try:
+        cluster.create(copy_of(found, fabric, shared, NAMESPACE, run))
+    except ForeignNetwork as error:
+        return Refusal("foreign_network", f"{error.seen}.")
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return Refusal("network_refused", f"Its copy in {NAMESPACE}: {error.text}.")
+    return None

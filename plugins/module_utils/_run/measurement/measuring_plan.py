@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a measurement between pods, and the pods of a run that starts none."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import typing
+
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.profiles import list_rails as fabric_rails
+from ..._model.kubernetes.measuring import NAMESPACE, Refusal
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._observe.kubernetes.client import ApiError, Resource
+from ..._plan.observed import Rails
+
+Say = typing.Callable[[str], None]
+
+#: a pod with its resource, which is empty where it is not known
+PodOfNode = tuple[RdmaPod, Resource]
+#: how many times ``pod_seconds`` the pods of one node may take, over all rounds in which its rails are looked for
+_DRAWS = 2
+#: seconds that pods have to go, at most: they get one second to end, and the rest is the work of their node
+GONE_SECONDS = 120.0
+#: why a run in check mode has no pods
+NOT_CHECKED = "in check mode no pod is started"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A plan of measurements between pods.
+
+    :ivar nodes: names of the nodes
+    :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
+    :ivar parallel: pairs that are measured at once, at most
+    :ivar pod_seconds: limit of the wait for the pods. Their removal takes as long at most, and ``GONE_SECONDS``
+    :ivar run: who owns the pods
+    :ivar refused: fabrics on which no pod may measure, by name
+    """
+
+    fabrics: tuple[Fabric, ...]
+    cluster: ClusterIntent
+    nodes: tuple[str, ...]
+    rails: Rails = dataclasses.field(default_factory=dict)
+    parallel: int = 512
+    pod_seconds: float = 300.0
+    run: str = ""
+    refused: typing.Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
+
+    @property
+    def draw_seconds(self) -> float:
+        """Limit of the pods of one node, over all rounds in which its rails are looked for."""
+        return _DRAWS * self.pod_seconds
+
+    @property
+    def removal_seconds(self) -> float:
+        """Limit of the removal of pods. A long wait for images is no reason to wait as long for a node that doesn't end
+        its pod."""
+        return min(self.pod_seconds, GONE_SECONDS)
+
+
+@contextlib.contextmanager
+def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
+    """Give threads for work on so many pods at once."""
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
+    try:
+        yield pool
+    except BaseException:
+        # an interrupt: do not wait for what runs, it ends with its pods
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def explain_lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
+    """Explain why a node can have no pod that asks for a resource."""
+    if node not in known:
+        return "the cluster knows no such node"
+    why = known[node].not_ready
+    return f"the node offers no {resource}{f'; it is not ready: {why}' if why else ''}"
+
+
+def list_all_unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
+    """Return the pods of a run that starts none, each with the reason."""
+    return tuple(item for fabric in plan.fabrics for item in list_unstarted(plan, fabric, reason))
+
+
+def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> typing.Iterator[RdmaPod]:
+    """Yield a pod for each node and rail of a fabric that starts none, each with the reason."""
+    for node in plan.nodes:
+        for rail in fabric_rails(fabric):
+            yield RdmaPod(fabric.name, node, "", NAMESPACE, error=reason, rail=rail, cause=cause)
+
+
+def may_return(error: ApiError) -> bool:
+    """Return whether the API server may be back in a moment."""
+    return error.status == 0 or error.passing

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the pods that prove how much memory a container may lock, one a node and fabric, and reads what they found. They
+are removed in any case."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+from ..._model.intent.host_intent import Memlock
+from ..._model.intent.intent import ClusterIntent, Fabric
+from ..._model.intent.profiles import resource_of
+from ..._model.kubernetes.host import MemlockProof
+from ..._model.kubernetes.measuring import Refusal
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.node.memlock import MemlockError
+from ..._parse.node.memlock import parse as parse_log
+from ..._render.measurement.memlock import render_memlock_pod
+from .measuring_plan import explain_lacking, workers
+
+#: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
+LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
+#: pods that are looked at at once: a kubelet that does not answer for a log keeps the others waiting no longer than one
+#: answer may take
+PARALLEL = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class MemlockTask:
+    """:ivar limit: seconds until all pods must have ended
+    :ivar run: who owns the pods
+    :ivar refused: fabrics on which no pod may be made, by name
+    """
+
+    fabrics: tuple[Fabric, ...]
+    cluster: ClusterIntent
+    memlock: Memlock
+    nodes: tuple[str, ...]
+    limit: float = 300.0
+    run: str = ""
+    refused: typing.Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
+
+
+class Prover:
+    """One run."""
+
+    def __init__(
+        self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
+        self._cluster = cluster
+        self._task = task
+        self._clock = clock
+        self._pause = pause
+        #: of the pods that this run made, by namespace and name: what somebody else makes under such a name is not ours
+        #: to delete
+        self._uids: dict[tuple[str, str], str] = {}
+
+    def run(self) -> tuple[MemlockProof, ...]:
+        """Return a proof, or why there is none, of each RDMA fabric on each node.
+
+        :raises ApiError: the server cannot be reached
+        """
+        known = {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
+        proofs: dict[tuple[str, str], MemlockProof] = {}
+        pods: dict[tuple[str, str], Resource] = {}
+        try:
+            for fabric in self._task.fabrics:
+                wanted = resource_of(fabric, self._task.cluster)
+                for name in self._task.nodes:
+                    key = (fabric.name, name)
+                    if fabric.name in self._task.refused:
+                        proofs[key] = MemlockProof(fabric.name, name, error=self._task.refused[fabric.name].told)
+                        continue
+                    if name not in known or known[name].allocatable.get(wanted, 0) < 1:
+                        proofs[key] = MemlockProof(fabric.name, name, error=explain_lacking(wanted, name, known))
+                        continue
+                    made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
+                    pods[key] = made
+                    refusal = self._create(made)
+                    if refusal:
+                        proofs[key] = MemlockProof(fabric.name, name, error=refusal)
+            self._await(pods, proofs)
+        finally:
+            self._remove(pods.values())
+        return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
+
+    def _create(self, made: Resource) -> str:
+        """Create the pod, and return why it was refused. One that a stopped run has left is removed first: its result
+        is of another time."""
+        self._remove([made])
+        try:
+            metadata = self._cluster.create(made)["metadata"]
+            self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return f"the API server refused the pod: {error.text}"
+        return ""
+
+    def _await(
+        self, pods: typing.Mapping[tuple[str, str], Resource], proofs: dict[tuple[str, str], MemlockProof]
+    ) -> None:
+        end = self._clock() + self._task.limit
+        with workers(PARALLEL) as pool:
+            while True:
+                left = [key for key in pods if key not in proofs]
+                over = self._clock() >= end
+                looks = [
+                    pool.submit(
+                        self._look, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over
+                    )
+                    for key in left
+                ]
+                for key, look in zip(left, looks):
+                    proof = look.result()
+                    if proof:
+                        proofs[key] = proof
+                if set(pods) <= set(proofs):
+                    return
+                self._pause(LOOK)
+
+    def _look(self, fabric: str, node: str, namespace: str, name: str, over: bool) -> typing.Optional[MemlockProof]:
+        """None while the pod still has time."""
+        subject = f"{namespace}/{name}"
+        try:
+            found = self._cluster.get("Pod", namespace, name)
+            if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+                return parse_log(self._cluster.log(namespace, name, LOG), fabric, node, subject)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            # the API server, or the way from it to the node, may be better at the next look
+            return None if error.passing and not over else MemlockProof(fabric, node, subject, error=error.text)
+        except MemlockError as error:
+            return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {state_of_pod(found).detail}")
+        if over:
+            return MemlockProof(
+                fabric,
+                node,
+                subject,
+                error=f"the pod did not end within {self._task.limit:.0f} s: {state_of_pod(found).detail}",
+            )
+        return None
+
+    def _remove(self, pods: typing.Iterable[Resource]) -> None:
+        """A pod that stays holds a virtual function, so its end is waited for; what was proven is told all the same."""
+        names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
+        with contextlib.suppress(ApiError):
+            left = [
+                item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._only(item))
+            ]
+            end = self._clock() + REMOVAL
+            while left and self._clock() < end:
+                left = [item for item in left if self._there(*item)]
+                if left:
+                    self._pause(LOOK)
+
+    def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
+        """Return the pod that this run made; whatever has the name, before it made one."""
+        return {"uid": self._uids[item]} if item in self._uids else None
+
+    def _there(self, namespace: str, name: str) -> bool:
+        try:
+            self._cluster.get("Pod", namespace, name)
+        except ApiError as error:
+            if error.absent:
+                return False
+            raise
+        return True

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The observer of a node, through which a stage measures on its host."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.observers import Observer, ObserversFacts
+
+
+def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
+    """Return its namespace, and itself.
+
+    :param observers: of the run; None: it has none
+    :raises RdmaError: there is none that is ready
+    """
+    if observers is None:
+        raise RdmaError("this run has no observers, through which alone a host is measured")
+    found = next((item for item in observers.nodes if item.node == node), None)
+    if found is None or found.phase != "ready":
+        raise RdmaError(f"{node} has no observer: {_absence(found)}")
+    return observers.namespace, found
+
+
+def _absence(observer: typing.Optional[Observer]) -> str:
+    if observer is None:
+        return "the node is reached by ssh"
+    return f"{observer.reason}: {observer.detail}" if observer.detail else observer.reason or observer.phase

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remove the pods of measurements."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.boundary.form import shown
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.measuring import NAMESPACE
+from ..._observe.kubernetes.client import Clock, Cluster, Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._render.cluster.names import FABRIC_LABEL, MANAGED_BY
+from ..cluster.finalizers import take_off
+from .measuring_plan import Plan, Say
+
+#: label selector of the pods of all measurements
+SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
+#: seconds after which a pod that does not go is looked at: does its node live
+LOST_SECONDS = 15.0
+#: finalizers of one pod that are named
+_FINALIZERS = 3
+
+
+def name_with_namespace(item: Resource) -> str:
+    """Return the namespace and name of an object."""
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _explain_finalizers(item: Resource) -> str:
+    """Name the finalizers that keep the object of a pod of ours, and the command against them: this collection gives
+    pods no finalizer, and the kubelet of its node may have."""
+    found = item["metadata"].get("finalizers")
+    if not isinstance(found, list) or not found:
+        return ""
+    names = ", ".join(map(shown, found[:_FINALIZERS]))
+    more = f" and {len(found) - _FINALIZERS} more" if len(found) > _FINALIZERS else ""
+    patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
+    command = f"kubectl patch pod {name_of(item)} -n {item['metadata']['namespace']} {patch}"
+    return f"; its finalizers {names}{more} keep it, until: {command}"
+
+
+class PodRemoval:
+    """Removes the pods of all measurements."""
+
+    def __init__(
+        self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
+    ) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._clock = clock
+        self._pause = pause
+        self._say = say
+        #: pods whose objects were deleted although nothing says that they ended
+        self.forced: list[str] = []
+
+    def list_pods(self) -> tuple[Resource, ...]:
+        """List all pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an
+        earlier release: a teardown finds these.
+
+        Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
+        """
+        return self._cluster.list("Pod", NAMESPACE, SELECTOR, only=is_made_pod).items
+
+    def remove(self) -> tuple[str, ...]:
+        """Delete all pods of this run, and of runs that were interrupted, and wait until they are gone.
+
+        A pod that does not go in time is deleted without the word of its node, so that no node ends the measurement of
+        all others.
+
+        :returns: the names of those that were there
+        """
+        found = self.list_pods()
+        for item in found:
+            # those of the last fabric are on their way already
+            if not item["metadata"].get("deletionTimestamp"):
+                metadata = item["metadata"]
+                self._cluster.delete(
+                    "Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]}
+                )
+        end, look, left = self._clock() + self._plan.removal_seconds, self._clock() + LOST_SECONDS, found
+        while left and self._clock() < end:
+            self._pause(1.0)
+            left = self.list_pods()
+            if left and self._clock() >= look:
+                look = self._clock() + LOST_SECONDS
+                self._delete_of_lost_nodes(left)
+        forced = {item["metadata"]["uid"]: self._force(item) for item in left}
+        return tuple(sorted(forced.get(item["metadata"]["uid"]) or name_with_namespace(item) for item in found))
+
+    def _force(self, item: Resource) -> str:
+        """Delete the object of a pod that does not go, whatever its node says, and return a sentence about it."""
+        metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
+        self._cluster.delete(
+            "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
+        )
+        seconds = f"{self._plan.removal_seconds:.0f} s"
+        held = _explain_finalizers(item)
+        if held and metadata["uid"] in take_off(
+            self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]
+        ):
+            held = "; its finalizers, which this collection gives to no pod, were taken off"
+        sentence = (
+            f"{name_with_namespace(item)} (deleted after {seconds} without the word of its node {node}, where it may"
+            f" still run and hold its virtual function{held})"
+        )
+        self._say(sentence)
+        self.forced.append(sentence)
+        return sentence
+
+    def _delete_of_lost_nodes(self, left: typing.Iterable[Resource]) -> None:
+        """Delete the objects of pods whose nodes are lost: no kubelet reports that they ended, and a kubelet that comes
+        back ends the containers of pods that have no object."""
+        living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
+        for item in left:
+            metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
+            if node and node not in living:
+                self._say(f"{node} is lost: its pod {metadata['name']} is deleted without its word")
+                self._cluster.delete(
+                    "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
+                )
+
+
+def remove_pods(
+    cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None
+) -> tuple[str, ...]:
+    """Remove the pods of an earlier run before its namespace: a namespace does not go before its pods, and their nodes
+    may be lost.
+
+    :param seconds: that their removal may take
+    :returns: namespace and name of those that were there
+    :raises ApiError: the server cannot be reached
+    """
+    return PodRemoval(cluster, Plan((), ClusterIntent(), (), pod_seconds=seconds), clock, pause, say).remove()

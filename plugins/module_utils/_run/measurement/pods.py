@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The whole life of the pods that measure: started, awaited, looked into, told apart by rail, and removed."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import functools
+import threading
+import typing
+
+from ..._check.bandwidth.addresses import find_announced_twice
+from ..._model.base.errors import wrap_unforeseen
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import list_rails as fabric_rails
+from ..._model.intent.profiles import resource_of
+from ..._model.kubernetes.measuring import NAMESPACE
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource, Shell
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.pod_state import state_of_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.pods.failure import Failure
+from ..._render.cluster.names import RUN_LABEL
+from ..._render.measurement import commands
+from ..._render.measurement.pods import CONTAINER, LIFETIME_SECONDS, pod
+from ..cluster.watch import WatchFeed
+from .measuring_plan import Plan, PodOfNode, Say, explain_lacking, list_unstarted, may_return
+from .pod_inspection import PodInspector
+from .pod_readiness import ReadinessWait, explain_unready, find_node
+from .pod_removal import SELECTOR, PodRemoval, name_with_namespace
+
+#: reason of a pod that the kubelet ended after its activeDeadlineSeconds
+_OVERDUE = "DeadlineExceeded"
+#: of a pod that is not there
+_DELETED = "was deleted"
+
+
+def _explain_loss(item: Resource, dropped: bool) -> str:
+    """Explain why a pod that was ready is lost; empty where it is not."""
+    try:
+        return _DELETED if dropped else explain_unready(state_of_pod(item))
+    except Exception as error:
+        # one thread hears of all pods, and the kubelet of one node wrote this
+        return str(wrap_unforeseen(error, "the status of the pod"))
+
+
+def _make_failure(item: RdmaPod, detail: str) -> Failure:
+    joint = " " if detail == _DELETED else ": "
+    return Failure(
+        "deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300]
+    )
+
+
+class Pods:
+    """The pods of one run.
+
+    The run holds the Lease of the cluster (_ansible/lease.py). So no other run is alive, and the pods of others are
+    left over.
+    """
+
+    def __init__(
+        self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
+    ) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._clock = clock
+        self._pause = pause
+        self._say = say
+        #: the threads of an interrupted run open no further connection
+        self._over = False
+        #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
+        self._shells: dict[str, Shell] = {}
+        #: by the pod's name: a pod of that name with another uid is not ours to delete
+        self._uids: dict[str, str] = {}
+        #: one thread asks for all whether the API server is back, and when it last was
+        self._asking = threading.Lock()
+        self._answered = 0.0
+        #: names of pods of all rails of a node that were ready
+        self._whole: set[str] = set()
+        #: why a pod is ready no more that was, by its name; and where that is heard
+        self._gone: dict[str, str] = {}
+        self._heard: typing.Optional[WatchFeed] = None
+        self._removal = PodRemoval(cluster, plan, clock, pause, say)
+        self._readiness = ReadinessWait(cluster, plan, clock, say, self._open_feed, self._is_ours)
+        self._inspector = PodInspector(plan, clock, self.shell, self.await_api, self.fate)
+
+    @functools.cached_property
+    def _nodes(self) -> typing.Mapping[str, ClusterNode]:
+        """The cluster's nodes by name, read once for all fabrics."""
+        return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
+
+    def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
+        """Start one pod a node and rail of the fabric.
+
+        :param seconds: the longest time of their work
+        :returns: each pod, or the reason why there is none
+        """
+        refusal = self._plan.refused.get(fabric.name)
+        if refusal is not None:
+            return tuple(list_unstarted(self._plan, fabric, refusal.text, refusal.cause))
+        known = self._nodes
+        pods: list[RdmaPod] = []
+        wanted = resource_of(fabric, self._plan.cluster)
+        offered = {}
+        for name in self._plan.nodes:
+            # pods that ask for nothing are taken by any node
+            offered[name] = (
+                (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop)
+                if name in known
+                else 0
+            )
+            if offered[name] < 1:
+                error = explain_lacking(wanted, name, known)
+                pods += [
+                    RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail)
+                    for rail in fabric_rails(fabric)
+                ]
+        pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
+        self._listen()
+        return tuple(pods)
+
+    def _listen(self) -> None:
+        """Start the thread that learns which pods are lost, once."""
+        if self._heard is None:
+            self._heard = self._open_feed()
+            self._heard.start()
+            threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
+
+    def _open_feed(self) -> WatchFeed:
+        """Open a feed of the changes of our pods. In other namespaces tenants give names and labels as they like."""
+        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
+
+    def _is_ours(self, found: Resource) -> bool:
+        """Return whether this run has made a pod, and not another run one of that name."""
+        uid = found["metadata"].get("uid")
+        return uid is not None and uid == self._uids.get(name_of(found))
+
+    def _hear(self, feed: WatchFeed) -> None:
+        """Keep the pods that are lost during the measurement. A node that dies ends no connection, and each command
+        there would be awaited to the end of its time."""
+        while not self._over:
+            change = feed.get(1.0)
+            for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
+                if not self._is_ours(item):
+                    continue
+                name, detail = name_of(item), _explain_loss(item, change is not None and change.action == "drop")
+                if detail and (name in self._shells or name in self._whole):
+                    self._gone[name] = detail
+                elif not detail:
+                    self._gone.pop(name, None)
+        feed.stop()
+
+    def gone(self, *pods: RdmaPod) -> typing.Optional[Failure]:
+        """Return the failure of the first of these pods that was ready and is so no more, as far as that is known."""
+        found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
+        return _make_failure(*found) if found is not None else None
+
+    def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
+        """Delete pods that are of no more use, and wait for none of them. What cannot be deleted now is deleted with
+        the others at the end."""
+        list(pool.map(self._discard, [item for item in pods if item.name]))
+
+    def _draw(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float
+    ) -> list[RdmaPod]:
+        """Start pods until each rail of each node has one.
+
+        The device plugin chooses the virtual function of a pod. So as many pods are started as a node has HCAs,
+        and again as many, until each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them
+        all. Those that are too many go at once.
+        """
+        hcas = fabric_rails(fabric).stop
+        most = {
+            name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()
+        }
+        held: dict[str, list[RdmaPod]] = {name: [] for name in offered}
+        # each round waits for the slowest of its nodes: one that takes its time in each of them ends its own draw
+        spent = dict.fromkeys(offered, 0.0)
+        while True:
+            tasks = [
+                (name, len(pods) + number)
+                for name, pods in held.items()
+                # a pod that cannot be used ends the draw: more of them would fare no better
+                if not any(item.error for item in pods) and len({item.rail for item in pods}) < hcas
+                if spent[name] < self._plan.draw_seconds
+                for number in range(min(hcas, most[name] - len(pods)))
+            ]
+            if not tasks:
+                break
+            made = list(pool.map(lambda task: self._create(fabric, task[0], task[1], seconds), tasks))
+            ready = self._readiness.wait([item for item in made if not item.error], spent)
+            looked = dict(zip(ready, pool.map(lambda entry: self._inspector.inspect(fabric, *entry), ready.values())))
+            slowest: dict[str, float] = {}
+            for item, took in looked.values():
+                slowest[item.node] = max(took, slowest.get(item.node, 0.0))
+            for name, took in slowest.items():
+                spent[name] += took
+            for item in made:
+                held[item.node].append(looked[item.name][0] if item.name in looked else item)
+        # it can't be known which pod has such an address, and a pair with it would be measured as one with the other
+        twice = find_announced_twice(item for pods in held.values() for item in pods)
+        for name, pods in held.items():
+            held[name] = [
+                dataclasses.replace(item, error=twice[item.name], cause="address") if item.name in twice else item
+                for item in pods
+            ]
+        chosen = [
+            self._choose(fabric, name, rail, pods, spent[name])
+            for name, pods in held.items()
+            for rail in fabric_rails(fabric)
+        ]
+        used = {item.name for item in chosen}
+        surplus = [item for pods in held.values() for item in pods if item.name not in used]
+        self.discard(pool, surplus)
+        return chosen
+
+    def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
+        """Return the pod of one rail, or the reason why there is none."""
+        broken = next((item for item in pods if item.error), None)
+        mine = next((item for item in pods if item.rail == rail and not item.error), None)
+        if mine is not None:
+            return mine
+        if broken is not None:
+            return dataclasses.replace(broken, rail=rail)
+        of = ", ".join(
+            address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail
+        )
+        error = (
+            f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
+        )
+        if spent >= self._plan.draw_seconds:
+            error += f"; no more were started, since its pods took {spent:.0f} s"
+        return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
+
+    def start_whole(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]
+    ) -> list[PodOfNode]:
+        """Start a pod on each node that takes all of its rails; return each with its resource, or with the reason why
+        it can't be used.
+
+        :param wanted: the pod of each node
+        """
+        refusal = self._plan.refused.get(fabric.name)
+        if refusal is not None:
+            return [
+                (RdmaPod(fabric.name, node, "", NAMESPACE, error=refusal.text, cause=refusal.cause), {})
+                for node in wanted
+            ]
+        made = list(pool.map(lambda node: self._create_until_known(fabric, node, wanted[node]), wanted))
+        ready = self._readiness.wait([item for item in made if not item.error], together=True)
+        self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
+        self._listen()
+        return [ready.get(item.name, (item, {})) for item in made]
+
+    def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
+        """Make a pod of one rail."""
+        lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
+        return self._create_until_known(
+            fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
+        )
+
+    def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
+        """Make a pod. The answer of an API server that is away counts only when it does not come back in
+        ``pod_seconds``."""
+        result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
+        end, lost = self._clock() + self._plan.pod_seconds, False
+        while True:
+            try:
+                self._uids[result.name] = self._make(wanted, lost)["metadata"]["uid"]
+                return result
+            except ApiError as error:
+                # a webhook that does not answer is a cause, which is reported at once
+                if not may_return(error) or "webhook" in error.text or self._over or self._clock() >= end:
+                    if error.status == 0:
+                        raise
+                    if error.reason == "AlreadyExists":
+                        return self._explain_taken(result, error)
+                    return dataclasses.replace(result, error=error.text, cause="refused")
+            lost = True
+            self._pause(1.0)
+            self.await_api()
+
+    def _explain_taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
+        """Explain why the name of a pod is taken: by a pod of an earlier run, or by a mirror pod of a kubelet, which no
+        deletion ends."""
+        try:
+            found = self._cluster.get("Pod", item.namespace, item.name)
+        except ApiError:
+            found = {}
+        if is_made_pod(found):
+            return dataclasses.replace(item, error=error.text, cause="stuck")
+        return dataclasses.replace(
+            item,
+            error=f"the kubelet of node {find_node(found) or 'unknown'} shows a mirror pod {item.name}",
+            cause="taken",
+        )
+
+    def _make(self, wanted: Resource, lost: bool) -> Resource:
+        """Create a pod, or find the one that an earlier request has created.
+
+        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries
+            the label of this run. So may a mirror pod, by which the kubelet of another node would answer for this one
+        """
+        try:
+            return self._cluster.create(wanted)
+        except ApiError as error:
+            if not lost or error.reason != "AlreadyExists":
+                raise
+            metadata = wanted["metadata"]
+            found = self._cluster.get("Pod", metadata["namespace"], metadata["name"])
+            run = metadata["labels"].get(RUN_LABEL)
+            labels = found["metadata"].get("labels") or {}
+            if (
+                run is None
+                or labels.get(RUN_LABEL) != run
+                or found["metadata"].get("deletionTimestamp")
+                or not is_made_pod(found)
+            ):
+                raise
+            return found
+
+    def shell(self, item: RdmaPod, pci: str = "") -> Shell:
+        """Return the connection to a pod; a broken one is opened anew.
+
+        :raises ApiError: the pod is not there or does not run
+        """
+        if self._over:
+            raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
+        shell = self._shells.get(item.name)
+        if shell is None or not shell.open:
+            shell = self._shells[item.name] = self._cluster.shell(
+                item.namespace, item.name, CONTAINER, commands.render_shell(pci), self._clock
+            )
+        return shell
+
+    def _discard(self, item: RdmaPod) -> None:
+        shell = self._shells.pop(item.name, None)
+        if shell is not None:
+            shell.close()
+        uid = self._uids.get(item.name)
+        # without a uid it could not be made, and what has its name is not ours
+        if uid is not None:
+            with contextlib.suppress(ApiError):
+                self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
+
+    def remove(self) -> tuple[str, ...]:
+        """Delete all pods of this run, and of runs that were interrupted; return the names of those that were there."""
+        return self._removal.remove()
+
+    def await_api(self) -> None:
+        """Wait until the API server answers, at most ``pod_seconds``: what is tried while it is away would say
+        nothing."""
+        since = self._clock()
+        with self._asking:
+            while self._answered < since and not self._over and self._clock() < since + self._plan.pod_seconds:
+                try:
+                    self._cluster.version()
+                except ApiError as error:
+                    if may_return(error):
+                        self._pause(1.0)
+                        continue
+                self._answered = self._clock()
+
+    def leave(self) -> None:
+        """Close the connections; the pods stay."""
+        self._over = True
+        for shell in list(self._shells.values()):
+            shell.close()
+
+    def end(self) -> tuple[str, ...]:
+        """Close the connections, remove the pods, and return those that are still there. An API server that is away
+        then must not hide what was measured."""
+        self.leave()
+        end = self._clock() + self._plan.pod_seconds
+        while True:
+            try:
+                self.remove()
+                return tuple(sorted((*self._removal.forced, *map(name_with_namespace, self._removal.list_pods()))))
+            except ApiError as error:
+                if not may_return(error) or self._clock() >= end:
+                    return (f"not known: {error}",)
+            self._pause(1.0)
+
+    def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
+        """Return the failure of the first of these pods that is gone or about to go: evicted, deleted, its node
+        lost."""
+        for item in pods:
+            try:
+                found = self._cluster.get("Pod", item.namespace, item.name)
+                if not self._is_ours(found):
+                    return _make_failure(item, _DELETED)
+                stand = state_of_pod(found)
+            except ApiError as error:
+                if error.absent:
+                    return _make_failure(item, _DELETED)
+                continue
+            detail = explain_unready(stand)
+            if detail:
+                return _make_failure(item, detail)
+        return None

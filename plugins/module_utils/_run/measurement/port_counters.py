@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A pair measured once more, with the counters of the ports on its way read before and after: in the observer of the
+node that saw the fabric. Whatever keeps them from being read is told, and no error. Nothing of it is judged here."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.schedule.measurements import SLACK
+from ..._analysis.schedule.port_counters import Port
+from ..._check.bandwidth.check import VantagePort
+from ..._model.base.errors import RdmaError, wrap_unforeseen
+from ..._model.infiniband.counters import PortCounters, PortGrowth, compute_growth
+from ..._model.kubernetes.observers import ObserversFacts
+from ..._model.measurement.bandwidth import CountedPair, PairResult
+from ..._observe.kubernetes.client import Clock, Cluster, Shell
+from ..._parse.infiniband import perfquery
+from ..._render.measurement import commands, counters
+from .client_server import find_failure
+from .observer_of import observer_of
+from .pod_inspection import PROBE_LIMIT
+
+#: of a fabric that no node saw by tools that read counters
+NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of Ethernet can't be asked"
+#: of what keeps counters from being read
+_MOST_CHARACTERS = 300
+#: by LID of the switch or the port of an HCA, and number of the port
+_Readings = dict[tuple[int, int], PortCounters]
+
+
+class Counters:
+    """Of the ports of one fabric."""
+
+    def __init__(
+        self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
+    ) -> None:
+        """:param seat: where the fabric was seen from
+        :param observers: of the run; None: it has none
+        """
+        self._cluster, self._seat, self._observers, self._clock = cluster, seat, observers, clock
+        self._shell: typing.Optional[Shell] = None
+
+    def close(self) -> None:
+        """Leave the observer."""
+        if self._shell is not None:
+            self._shell.close()
+
+    def measure(
+        self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
+    ) -> CountedPair:
+        """Read, measure, read again. Without a first reading nothing is measured.
+
+        :param ports: that are read, where they have a LID
+        """
+        result = CountedPair(
+            pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail
+        )
+        asked: dict[int, list[int]] = {}
+        for guid, number in ports:
+            lid = self._seat.lids.get(guid)
+            if lid:
+                asked.setdefault(lid, []).append(number)
+        try:
+            started = self._clock()
+            before, _words = self._read(asked)
+            again = measure()
+            after, words = self._read(asked)
+        except RdmaError as error:
+            return dataclasses.replace(result, why=str(error)[:_MOST_CHARACTERS])
+        except Exception as error:
+            # nobody foresaw what the pods or the observer printed: the other tests are still to be measured
+            return dataclasses.replace(
+                result, why=str(wrap_unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS]
+            )
+        read = [self._growth(port, before, after, words) for port in ports]
+        why = (
+            f"the measurement between the two readings failed: {again.failure}"
+            if again.average_gbps is None or again.failure
+            else ""
+        )
+        return dataclasses.replace(
+            result,
+            average_gbps=again.average_gbps,
+            seconds=round(self._clock() - started, 1),
+            ports=tuple(read),
+            why=why,
+        )
+
+    def _growth(self, port: Port, before: _Readings, after: _Readings, words: typing.Mapping[int, str]) -> PortGrowth:
+        guid, number = port
+        lid = self._seat.lids.get(guid)
+        if not lid:
+            return compute_growth(guid, number, None, None, "the topology shows no LID of it")
+        return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
+
+    def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
+        """Read the ports that answered, and what was complained of at each LID.
+
+        :raises RdmaError: none can be asked
+        """
+        shell = self._open()
+        shell.start(counters.read(self._seat.device, self._seat.port, asked))
+        answers = perfquery.list_answers(shell.wait(counters.LIMIT + SLACK).output)
+        return {(lid, port.port): port for lid, (ports, _words) in answers.items() for port in ports}, {
+            lid: words for lid, (_ports, words) in answers.items()
+        }
+
+    def _open(self) -> Shell:
+        if self._shell is not None and self._shell.open:
+            return self._shell
+        namespace, observer = observer_of(self._observers, self._seat.node)
+        self._shell = self._cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_shell(), self._clock
+        )
+        failure = find_failure(self._shell.wait(PROBE_LIMIT))
+        if failure is not None:
+            raise RdmaError(f"no look at {self._seat.node} through its observer: {failure.evidence}")
+        return self._shell

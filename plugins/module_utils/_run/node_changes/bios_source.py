@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The BMCs of nodes, for who rolls nodes: whether each is the node's, what of the BIOS differs, setting it, and a
+reset."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.fleet.bios import Wanted
+from ..._model.kubernetes.node_roll import NodeDifferences
+from ..._model.node.identity import Identity, Verdict
+from ..._observe.process import many
+from ..._observe.redfish.bmc import Bmc, BmcError
+from ..._observe.redfish.session import Session
+from ..._observe.redfish.trust import Trust
+from ..._observe.redfish.writer import Writer, refuse_stranger
+from ..._parse.redfish.resources import reset_types
+from ..._plan.node_sources import look_at_bios
+from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read
+from .set_bios import SECONDS, May, set_one
+
+#: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never
+#: end
+_RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
+_CYCLES = ("PowerCycle", "ForceRestart")
+
+
+class BiosSource:
+    """The BIOS of each node that has a BMC.
+
+    :param errors: by node: why its BMC can't even be asked
+    :param may: what each write is asked about
+    :param seconds: that one BMC has in all, each time
+    """
+
+    live = True
+    of_pools = True
+
+    def __init__(
+        self,
+        bmcs: typing.Iterable[Bmc],
+        errors: typing.Mapping[str, str],
+        wanted: Wanted,
+        trust: Trust,
+        may: May,
+        seconds: float = SECONDS,
+        parallel: int = PARALLEL,
+    ) -> None:
+        self._bmcs = {bmc.node: bmc for bmc in bmcs}
+        self._errors, self._wanted, self._trust, self._may, self._seconds, self._parallel = (
+            errors,
+            wanted,
+            trust,
+            may,
+            seconds,
+            parallel,
+        )
+        #: of the BMCs that were asked who they are
+        self._judged: dict[str, Verdict] = {}
+        self._registries = Registries()
+
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
+        """Return the differences of each node that has a BMC; empty where nothing is wanted."""
+        if not self._wanted:
+            return {}
+        named = tuple(nodes)
+        found = {node: NodeDifferences(error=self._errors[node]) for node in named if node in self._errors}
+        asked = [self._bmcs[node] for node in named if node in self._bmcs]
+        about = BiosQuery(tuple(self._wanted), self._seconds, self._may.claims, to_write=True)
+        outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
+        self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        for bmc, outcome in outcomes:
+            found[bmc.node] = (
+                NodeDifferences(error=str(outcome))
+                if isinstance(outcome, BmcError)
+                else self._of(bmc, outcome.identity) or look_at_bios(outcome, self._wanted)
+            )
+            found[bmc.node] += NodeDifferences(notes=self._asserted(bmc.node))
+        return found
+
+    def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
+        """Before any of them is judged: two nodes whose BMCs tell one identity have one BMC."""
+        claims = self._may.claims
+        self._may = dataclasses.replace(
+            self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines})
+        )
+
+    def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
+        """Return why a BMC is not that of its node; None where it is."""
+        verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
+        return NodeDifferences(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
+
+    def _asserted(self, node: str) -> tuple[str, ...]:
+        verdict = self._judged.get(node)
+        return (
+            (f"its BMC is not proven to be its own: {verdict.why}",)
+            if verdict is not None and verdict.state == "asserted"
+            else ()
+        )
+
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
+        """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its
+        node, and what is not proven."""
+        named = tuple(nodes)
+        asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
+        errors: dict[str, str] = {}
+        outcomes = list(many.outcomes(self._identify, asked, self._parallel, BmcError)) if asked else []
+        self._meet({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        for bmc, outcome in outcomes:
+            if isinstance(outcome, BmcError):
+                errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
+            else:
+                self._of(bmc, outcome)
+        found: dict[str, NodeDifferences] = {}
+        for node in named:
+            verdict = self._judged.get(node)
+            why = errors.get(node) or (
+                f"{verdict.why}. {verdict.remedy}" if verdict is not None and verdict.refused else self._missing(node)
+            )
+            # what was told by the look is not told again
+            notes = self._asserted(node) if node in {bmc.node for bmc in asked} else ()
+            found[node] = NodeDifferences(refusals=(why,) if why else (), notes=notes)
+        return found
+
+    def _identify(self, bmc: Bmc) -> Identity:
+        with Session(bmc, self._trust, self._seconds) as session:
+            return find_system(session, self._may.claims, True).identity
+
+    def set(self, node: str) -> str:
+        """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
+
+        :raises BmcError: nothing was written
+        :raises LeaseLost: another run changes the cluster
+        """
+        if node not in self._bmcs or not self._wanted:
+            return ""
+        done = set_one(self._bmcs[node], self._wanted, self._trust, self._registries, self._may, seconds=self._seconds)
+        return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
+
+    def _missing(self, node: str) -> str:
+        """Return why a node can't be reset, with what to do; empty where it can."""
+        if node in self._bmcs:
+            return ""
+        return (
+            self._errors.get(node)
+            or "the inventory names no BMC that could reset it. Give it rdma_bmc_address, or reset it by hand."
+        )
+
+    def reset(self, node: str, power_cycle: bool) -> str:
+        """Reset a node; the kind of reset. Ordered once.
+
+        :raises BmcError: ``closed`` or ``timeout`` where nobody knows whether it was taken, else it was not
+        :raises LeaseLost: another run changes the cluster
+        """
+        if node not in self._bmcs:
+            raise BmcError(
+                "not_found",
+                node,
+                "the inventory names no BMC that could reset it",
+                "Give the node rdma_bmc_address with user and password",
+            )
+        with Session(self._bmcs[node], self._trust, self._seconds) as session:
+            system = find_system(session, self._may.claims, True)
+            refuse_stranger(session, self._may.claims, system.identity)
+            if not system.reset:
+                raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")
+            kinds = system.resets or (reset_types(session.get(system.reset_info)) if system.reset_info else ())
+            order = _CYCLES if power_cycle else _RESTARTS
+            # where it does not say what it takes, the first one is tried
+            kind = next((one for one in order if one in kinds or not kinds), "")
+            if not kind:
+                raise session.error(
+                    "not_found",
+                    f"its reset takes {', '.join(kinds)}, and none of {', '.join(order)}",
+                    "Reset the node by hand",
+                )
+            Writer(session, system, self._may.claims, self._may.guard).post(system.reset, {"ResetType": kind})
+            return kind

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are
+gone.
+
+Some controllers make a pod anew on the cordoned node, since it tolerates that (the operators of Cilium and Tigera). As
+``kubectl drain``, which looks once, leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.controllers.drain import stops
+from ..._analysis.controllers.sriov_operator import leaves
+from ..._model.base.errors import RdmaError
+from ..._model.intent.intent import DrainOptions
+from ..._model.kubernetes.disruption import ClusterPod
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._parse.kubernetes import core
+from .drained_pods import may_leave
+
+#: pods that a drain takes from one node. Whoever may make a pod may name its node, and kubelets are tested with 2,500
+MOST_PODS = 10_000
+
+
+class NodeFailed(RdmaError):
+    """A node that gets no further."""
+
+
+class NotDrained(NodeFailed):
+    """A node whose pods do not go. Nothing but its cordon is to be undone."""
+
+
+class Drain:
+    """Drains nodes of one cluster.
+
+    :param pause: until the next look; raises what ends the drain
+    :param seconds: until all pods of a node are gone
+    :param allowed: what may go that a drain asks about
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        pause: typing.Callable[[], None],
+        say: typing.Callable[[str], None],
+        seconds: float,
+        allowed: DrainOptions,
+    ) -> None:
+        self._cluster, self._clock, self._pause, self._say, self._seconds = cluster, clock, pause, say, seconds
+        self._allowed = allowed
+        #: by node: uids of the pods that the first look found, and of the controllers that have lost a pod by an
+        #: eviction
+        self._first: dict[str, frozenset[str]] = {}
+        self._lost: dict[str, set[str]] = {}
+
+    def work(self, name: str, did: list[str]) -> None:
+        """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
+
+        All pods of the node are looked at before each round of evictions, so that what stops the drain is found while
+        all of them run.
+
+        :param did: takes what was done, in words
+        :raises RdmaError: pods are left after the limit
+        """
+        end, asked, told = self._clock() + self._seconds, typing.cast(set[str], set()), ""
+        while True:
+            pods = self.left(name)
+            if not pods:
+                did += [f"{len(asked)} pods evicted"] if asked else []
+                return
+            # what was asked to go goes: only its end is awaited
+            stopped = stops((pod for pod in pods if pod.uid not in asked), self._allowed)
+            if stopped:
+                why, _stop, remedy = stopped[0].partition(". ")
+                raise NodeFailed(why, remedy)
+            held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
+            words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
+            if self._clock() >= end:
+                remedy = (
+                    "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again;"
+                    " the node takes pods again"
+                )
+                raise NodeFailed(f"not drained after {self._seconds:.0f} s: {words}", remedy)
+            if words != told:
+                self._say(f"{name}: draining: {words}")
+            told = words
+            self._pause()
+
+    def left(self, name: str) -> list[ClusterPod]:
+        """Pods that a drain takes and that still run.
+
+        :raises ApiError: the pods can't be listed, or one that the drain takes is too large to be read
+        :raises NodeFailed: they are more than ``MOST_PODS``
+        """
+        found: list[ClusterPod] = []
+        for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=may_leave):
+            pod = core.pod(item)
+            if pod.node == name and leaves(pod, True, "") and not pod.ended:
+                # a pod may have labels of a megabyte, and no drain asks for them
+                found.append(dataclasses.replace(pod, labels={}, requests=()))
+            if len(found) > MOST_PODS:
+                remedy = (
+                    f"See who makes them (kubectl get pods -A --field-selector spec.nodeName={name}), end them, and run"
+                    " again"
+                )
+                raise NodeFailed(f"it is not drained: it has more than {MOST_PODS} pods that a drain takes", remedy)
+        first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
+        lost = self._lost.setdefault(name, set())
+        return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
+
+    def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
+        """Evict a pod. Return why it can't be evicted now; empty where it is."""
+        if pod.uid in asked:
+            return ""
+        try:
+            # a pod of this name that was made again meanwhile, perhaps on another node, is not the one that was looked
+            # at
+            if self._cluster.evict(pod.namespace, pod.name, pod.uid):
+                asked.add(pod.uid)
+                self._lost[pod.node].update([pod.controller] if pod.controller else [])
+        except ApiError as error:
+            if not error.held:
+                raise
+            return f"{pod.namespace}/{pod.name} is held: {error.text}"
+        return ""

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pods that drains of a cluster take, and the PodDisruptionBudgets for them. Tenants write both: a pod may have
+labels and requests of a megabyte, so only what a drain asks for is kept."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import typing
+
+from ..._analysis.controllers.budgets import MOST_BUDGETS
+from ..._analysis.controllers.sriov_operator import leaves
+from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
+from ..._observe.kubernetes.client import ApiError, Resource
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.foreign import is_made_pod
+
+#: labels of a pod that budgets of its namespace name; one that has more counts as selected by each of them
+MOST_LABELS = 32
+#: pods of a cluster that drains may take; Kubernetes is tested with 150,000 pods
+MOST_PODS = 200_000
+#: stands for a value that no budget names, which no label has
+_OTHER = " "
+
+
+def may_leave(item: Resource) -> bool:
+    """Return whether a drain may evict the pod, by its metadata. A kubelet makes any number of mirror pods, of any
+    size, and they stay."""
+    return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
+
+
+def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
+    """Parse PodDisruptionBudgets. Where a namespace has more than ``MOST_BUDGETS``, one takes the place of all of them
+    that holds each of its pods.
+
+    :raises ResourceError: an object that is none of its kind
+    """
+    found: dict[str, list[Budget]] = collections.defaultdict(list)
+    beyond: set[str] = set()
+    for budget in map(core.budget, items):
+        namespace = budget.namespace
+        if namespace in beyond:
+            continue
+        found[namespace].append(budget)
+        if len(found[namespace]) > MOST_BUDGETS:
+            beyond.add(namespace)
+            found[namespace] = [Budget(f"more-than-{MOST_BUDGETS}", namespace, 0, LabelSelector())]
+    return tuple(itertools.chain.from_iterable(found.values()))
+
+
+class PodKeeper:
+    """Parses pods, and keeps of each what a drain asks for. Pods share the texts of labels, which are those of the
+    budgets.
+
+    :param prefixes: of resources, of which it counts whether a pod requests one
+    """
+
+    def __init__(self, budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]) -> None:
+        self._prefixes = tuple(prefixes)
+        #: by namespace and key of a label: the key, and the values that budgets name
+        self._asked: dict[str, dict[str, tuple[str, dict[str, str]]]] = collections.defaultdict(dict)
+        for budget in budgets:
+            if budget.selector is None:
+                continue
+            for key, value in budget.selector.labels.items():
+                self._ask(budget.namespace, key, (value,))
+            for item in budget.selector.expressions:
+                self._ask(budget.namespace, item.key, item.values)
+
+    def _ask(self, namespace: str, key: str, values: typing.Iterable[str]) -> None:
+        _key, known = self._asked[namespace].setdefault(key, (key, {}))
+        known.update((value, value) for value in values)
+
+    def keep(self, resource: Resource) -> typing.Optional[ClusterPod]:
+        """Return a pod that a drain of its node takes; None for any other.
+
+        :raises ResourceError: no pod
+        """
+        pod = core.pod(resource)
+        if not pod.node or not leaves(pod, True, ""):
+            return None
+        asked = self._asked.get(pod.namespace, {})
+        labels: dict[str, str] = {}
+        for key in pod.labels.keys() & asked.keys():
+            name, values = asked[key]
+            labels[name] = values.get(pod.labels[key], _OTHER)
+        many = len(labels) > MOST_LABELS
+        requests = {next((name for name in pod.requests if name.startswith(prefix)), "") for prefix in self._prefixes}
+        return dataclasses.replace(
+            pod, labels={} if many else labels, any_budget=many, requests=tuple(sorted(requests - {""}))
+        )
+
+
+def keep_pods(
+    items: typing.Iterable[Resource], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str] = ()
+) -> tuple[ClusterPod, ...]:
+    """Parse the pods that drains may take, and keep what these ask for.
+
+    :raises ApiError: there are more than ``MOST_PODS``
+    :raises ResourceError: an object that is none of its kind
+    """
+    keeper, found = PodKeeper(budgets, prefixes), typing.cast(list[ClusterPod], [])
+    for pod in map(keeper.keep, items):
+        if pod is not None:
+            found.append(pod)
+        if len(found) > MOST_PODS:
+            raise ApiError(200, "TooMany", f"there are more than {MOST_PODS} pods that drains may take", "GET pods")
+    return tuple(found)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads what decides whether nodes may go down, and keeps health checks off them meanwhile. The decision is in
+_analysis/controllers/gate.py."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import typing
+
+from ..._analysis.controllers.control_plane import list_control_plane
+from ..._analysis.controllers.gate import GateInputs, closed, list_pauses
+from ..._analysis.controllers.sriov_operator import find_machine_pool
+from ..._analysis.disruption.machine_config import roll_of
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.disruption import MachinePool, PoolPlan
+from ..._model.kubernetes.objects import ClusterNode
+from ..._observe.kubernetes.client import ApiError, Cluster
+from ..._parse.kubernetes import core, etcd
+from .drain import NodeFailed
+from .health_checks import HealthChecks
+
+Say = typing.Callable[[str], None]
+
+
+def read_stand(
+    cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
+) -> GateInputs:
+    """Read what decides it.
+
+    :param members: also the members of etcd, where a node is control plane
+    :param checks: also the health checks, by this
+    :raises ApiError: the server cannot be reached
+    :raises ResourceError: an object that is none of its kind
+    """
+    unread: dict[str, str] = {}
+    pods: list[typing.Any] = []
+    # asked of each: on another node no pod counts, and its kubelet may show any number of them, of any size
+    seats = list_control_plane(nodes) if members else ()
+    for place, seat in itertools.product(etcd.PODS, seats):
+        try:
+            pods += cluster.list("Pod", *place, fields=f"spec.nodeName={seat.name}").items
+        except ApiError as error:
+            if not error.absent:
+                unread["etcd"] = error.text
+    found, blind = checks.read(nodes) if checks is not None else ((), {})
+    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
+
+
+class PoolGate:
+    """The gate of the MachineConfigPools: whether they may roll now, and which health checks must not remediate their
+    nodes meanwhile.
+
+    :param inventory: names of the nodes of the run
+    """
+
+    def __init__(self, cluster: Cluster, intent: ClusterIntent, inventory: typing.Iterable[str], say: Say) -> None:
+        self._cluster, self._intent, self._inventory = cluster, intent, tuple(inventory)
+        self._checks = HealthChecks(cluster, say)
+
+    def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
+        """Look whether they may, right before.
+
+        :param pools: all that there are
+        :param rolling: names of those that are about to roll
+        :raises NodeFailed: they may not now
+        :raises ApiError: the server cannot be reached
+        """
+        nodes, rolls = self._rolls(pools, rolling)
+        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
+        why = closed(rolls, (), stand, pools, self._intent, self._inventory)
+        if why:
+            names = ", ".join(roll.name for roll in rolls)
+            raise NodeFailed(
+                f"MachineConfigPool {names} may not roll now: {' '.join(why[:5])}",
+                "Do what is said there, and run again",
+            )
+
+    @contextlib.contextmanager
+    def pausing(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> typing.Iterator[None]:
+        """Keep health checks off the nodes of pools that roll. Where a node is not back its own stay paused, for the
+        next run.
+
+        :raises ApiError: one may not be paused, or may not go on
+        """
+        nodes, rolls = self._rolls(pools, rolling)
+        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
+        self._checks.pause(list_pauses(rolls, stand, self._intent))
+        yield
+        self._checks.release_all()
+
+    def _nodes(self) -> tuple[ClusterNode, ...]:
+        return tuple(map(core.node, self._cluster.list("Node").items))
+
+    def _rolls(
+        self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
+    ) -> tuple[tuple[ClusterNode, ...], tuple[PoolPlan, ...]]:
+        nodes = self._nodes()
+        found = (
+            (pool, tuple(node.name for node in nodes if find_machine_pool(node, pools) == pool))
+            for pool in pools
+            if pool.name in rolling
+        )
+        return nodes, tuple(roll_of(pool, members) for pool, members in found if members)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Health checks that would remediate a node while a roll has it away are paused by their documented ways, and go on
+when it is back.
+
+What pauses them says that it is ours: the pause of a run that was killed is taken up by the next one, or taken back by
+a teardown. A pause of others stays.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.health_checks import BY_GROUP, of_machines, of_nodes
+from ..._analysis.controllers.sriov_operator import find_machine_pool, rolls
+from ..._model.base.marks import MANAGER
+from ..._model.kubernetes.control_plane import HealthCheck, Machine
+from ..._model.kubernetes.disruption import MachinePool
+from ..._model.kubernetes.objects import ClusterNode
+from ..._observe.kubernetes.client import ApiError, Cluster, Resource
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes import health_check as parse
+from ..._parse.kubernetes.resource import mapping_at, texts_of
+from ..._parse.kubernetes.roll_mark import is_proven
+from ..._parse.operators.machine_config import machine_pool
+
+#: writes that somebody else may come before, one after the other
+_TRIES = 5
+#: API group of MachineConfigPools
+_POOLS = "machineconfiguration.openshift.io"
+
+
+class HealthChecks:
+    """Those of one cluster."""
+
+    def __init__(self, cluster: Cluster, say: typing.Callable[[str], None]) -> None:
+        self._cluster, self._say = cluster, say
+
+    def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
+        """Read all that there are, with the nodes that each watches; and kinds that could not be read, and why.
+
+        A kind that the server does not serve has none: that is asked first, since a user without rights is told
+        Forbidden of it otherwise.
+
+        :raises ApiError: the server cannot be reached
+        :raises ResourceError: an object that is none of its kind
+        """
+        found: list[HealthCheck] = []
+        unread: dict[str, str] = {}
+        for group, (kind, selected) in BY_GROUP.items():
+            try:
+                items = self._cluster.list(kind).items if self._cluster.serves(group) else ()
+            except ApiError as error:
+                if not error.absent:
+                    unread[kind] = error.text
+                continue
+            if kind == "NodeHealthCheck":
+                found += [of_nodes(parse.node_health_check(item), nodes) for item in items]
+            elif items:
+                machines = self._machines(selected)
+                found += [of_machines(parse.machine_health_check(item, kind), machines) for item in items]
+        return tuple(found), unread
+
+    def _machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
+        try:
+            return tuple(map(parse.machine, self._cluster.list(kind).items))
+        except ApiError:
+            # then each MachineHealthCheck may be about each node
+            return None
+
+    def pause(self, checks: typing.Iterable[HealthCheck]) -> list[HealthCheck]:
+        """Pause those that nobody has paused; those that were paused.
+
+        :raises ApiError: refused
+        """
+        mine = [check for check in checks if not check.paused]
+        for check in mine:
+            self._write(check, True)
+            self._say(f"{check}: paused, until its nodes are back")
+        return mine
+
+    def ours(self) -> list[HealthCheck]:
+        """Return those that a run of the collection has paused.
+
+        :raises ApiError: the server cannot be reached
+        """
+        return self._ours()[0]
+
+    def release_all(self, whatever: bool = False) -> list[HealthCheck]:
+        """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back;
+        those that do.
+
+        :param whatever: also where such a node is not back: nobody will bring it back
+        :raises ApiError: the server cannot be reached, or refuses
+        """
+        checks, resources = self._ours()
+        if not checks:
+            return []
+        return self.release(checks, self._away(resources) if not whatever else ())
+
+    def _away(self, resources: typing.Iterable[Resource]) -> list[str]:
+        """Return the nodes that a roll has taken down and that are not back: of one of ours by the label that no
+        kubelet may write, of a MachineConfigPool by the status of the pool. The pool's annotations of a Node are the
+        kubelet's own, and a pool says that it is updating while any of its nodes is NotReady.
+
+        :raises ApiError: the pools can't be read
+        """
+        lost = [(item, found) for item in resources for found in (core.node(item),) if not found.ready]
+        if not lost or not self._cluster.serves(_POOLS):
+            return [node.name for item, node in lost if is_proven(item)]
+        pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
+        return [node.name for item, node in lost if is_proven(item) or _rolls(node, pools)]
+
+    def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
+        """Return those that the collection has paused, and the nodes as they are now."""
+        resources = self._cluster.list("Node").items
+        checks, _unread = self.read(tuple(map(core.node, resources)))
+        return [check for check in checks if check.ours], resources
+
+    def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> list[HealthCheck]:
+        """Let those go on that the collection has paused; those that do.
+
+        :param away: nodes that are not back yet: what watches one of them stays paused, since it would remediate the
+            node at once
+        :raises ApiError: refused
+        """
+        names, done = tuple(away), typing.cast(list[HealthCheck], [])
+        for check in (check for check in checks if check.ours):
+            gone = [name for name in names if check.watches(name)]
+            if gone:
+                self._say(
+                    f"{check}: stays paused, since {', '.join(gone[:3])} is not back; the run that brings it back lets"
+                    " it go on"
+                )
+                continue
+            self._write(check, False)
+            self._say(f"{check}: goes on")
+            done.append(check)
+        return done
+
+    def _write(self, check: HealthCheck, paused: bool) -> None:
+        for left in reversed(range(_TRIES)):
+            try:
+                self._cluster.patch(check.kind, check.namespace, check.name, self._change(check, paused))
+                return
+            except ApiError as error:
+                if error.absent and not paused:
+                    # it is gone, and its pause with it
+                    return
+                if error.reason != "Conflict" or not left:
+                    raise
+
+    def _change(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
+        """Return a merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the
+        version that was read."""
+        if check.kind != "NodeHealthCheck":
+            return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
+        live = self._cluster.get(check.kind, "", check.name)
+        others = [
+            text
+            for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check))
+            if text != parse.PAUSE_REQUEST
+        ]
+        wanted = [*others, parse.PAUSE_REQUEST] if paused else others
+        return {
+            "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+            "spec": {"pauseRequests": wanted or None},
+        }
+
+
+def _rolls(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
+    """Return whether its MachineConfigPool has a roll under way, which may have taken the node down."""
+    pool = find_machine_pool(node, pools)
+    return pool is not None and pool.wanted_config != pool.current_config and rolls(pool, node)

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MachineConfigs and KubeletConfigs in one roll: their pools are paused, take all that there is, and are let go once
+(row S3.4).
+
+A pool that somebody else has paused is left alone. One that a stopped run of ours has paused is let go by the next one:
+the annotation tells.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.controllers.machine_config_operator import (
+    current,
+    find_outdated_nodes,
+    find_outdated_nodes_outside_run,
+    find_rendered_configs,
+    unrendered,
+    waits_for,
+)
+from ..._analysis.controllers.sriov_operator import describe
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.kubernetes.disruption import MachinePool
+from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
+from ..._model.kubernetes.objects import ClusterNode
+from ..._observe.kubernetes import machines
+from ..._observe.kubernetes.apply import Outcome, apply_all
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._parse.kubernetes.core import budget, pod
+from ..._parse.kubernetes.core import node as parse_node
+from ..._parse.operators import machine_config
+from .drain import NodeFailed
+from .gate import PoolGate
+
+#: seconds between two looks; that the machine config controller has for each of its steps
+LOOK, RENDER = 5.0, 300.0
+#: seconds without another configuration until it is the last one: the controller waits 5 s after a change
+#: [pkg/controller/render renderDelay]
+SETTLED = 10.0
+#: of the nodes that a roll waits for, those that are named
+_NAMED = 5
+Say = typing.Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """:ivar paused: names of the pools that wait to be let go
+    :ivar error: why the configuration did not get ready; the pools are to be let go all the same
+    """
+
+    outcomes: tuple[Outcome, ...]
+    paused: tuple[str, ...] = ()
+    error: str = ""
+
+
+class PoolRoller:
+    """Works on the MachineConfigPools of one cluster.
+
+    :param gate: whether pools may roll; None for who has asked it
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        gate: typing.Optional[PoolGate] = None,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._sleep = pause
+        self._say = say
+        self._gate = gate
+
+    def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """Pause the pools that take one of them which is not there, apply all of them, and wait until the pools have
+        rendered them.
+
+        What a run has applied that was stopped then is waited for as well.
+
+        :raises ApiError: the server cannot be reached, or does not let us pause
+        :raises NodeFailed: a pool may not roll now; then nothing is applied
+        """
+        wanted = [("", config) for config in configs]
+        planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
+        if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
+            return Prepared(planned)
+        pools = machines.read_machine_pools(self._cluster)
+        changing = [config for config, outcome in zip(configs, planned) if outcome.changed or self._late(config, pools)]
+        if not changing:
+            # that a change of what was there before is rendered shows by time alone
+            left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
+            late = (
+                self._await_rendered(
+                    left, [machines.read_host_config(self._cluster, config) for config in configs], True
+                )
+                if left
+                else ""
+            )
+            return Prepared(planned, tuple(left), late)
+        before = self._pause([machine_config.host_config(config) for config in changing])
+        outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
+        names = {config["metadata"]["name"] for config in changing}
+        self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
+        accepted, refusal = self._await_accepted(changing)
+        late = self._await_rendered(before, accepted, True)
+        return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
+
+    def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """The way back: pause the pools that take one which is there, delete all of them, and wait until the pools are
+        rendered without.
+
+        :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
+        :raises NodeFailed: a pool may not roll now; then nothing is deleted
+        """
+        found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        there = [machine_config.host_config(live, live) for live in found]
+        outcomes = tuple(
+            Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
+            for config, live in zip(there, found)
+        )
+        if check_mode or not there:
+            return Prepared(outcomes)
+        before = self._pause(there)
+        for config, live in zip(there, found):
+            self._cluster.delete(config.kind, "", config.name, only={"uid": live["metadata"]["uid"]})
+        self._say(
+            f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'}"
+            " is paused"
+        )
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
+
+    def release(
+        self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()
+    ) -> tuple[Roll, ...]:
+        """Let the pools go, and wait until all of their nodes have the new configuration. For a node of others that is
+        NotReady nobody waits. Pools that may not roll now stay paused, and the next run lets them go.
+
+        :param limit: seconds
+        :param inventory: names of the nodes that must take part
+        :raises ApiError: the server cannot be reached
+        """
+        pools = machines.read_machine_pools(self._cluster)
+        ours = [pool.name for pool in pools if pool.paused_by_us]
+        rolling = [pool.name for pool in pools if pool.paused_by_us and not current(pool)]
+        left = [name for name in ours if name not in names]
+        rolls = {name: Roll(name) for name in (*names, *left)}
+        if self._gate is None:
+            return self._let_go(ours, rolls, limit, inventory)
+        try:
+            self._gate.ask(pools, rolling)
+        except NodeFailed as error:
+            return tuple(
+                dataclasses.replace(roll, error=f"{error.seen} It stays paused. {error.remedy}")
+                for roll in rolls.values()
+            )
+        with self._gate.pausing(pools, rolling):
+            return self._let_go(ours, rolls, limit, inventory)
+
+    def _let_go(
+        self, ours: typing.Iterable[str], rolls: dict[str, Roll], limit: float, inventory: typing.Container[str]
+    ) -> tuple[Roll, ...]:
+        for name in ours:
+            self._set_paused(name, False)
+        begin = self._clock()
+        waiting = dict(rolls)
+        while waiting:
+            seen = {pool.name: pool for pool in machines.read_machine_pools(self._cluster)}
+            now = self._clock() - begin
+            for name in tuple(waiting):
+                rolls[name] = _look(rolls[name], seen.get(name), now)
+                others = self._others(name, seen, inventory)
+                # where none at all is behind, the pool itself says so some seconds later [pkg/controller/node
+                # updateDelay]
+                if others and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
+                    rolls[name] = dataclasses.replace(rolls[name], error="", others=tuple(node.name for node in others))
+                    del waiting[name]
+                    self._say(_told(rolls[name]))
+                elif rolls[name].error or (name in seen and current(seen[name])):
+                    del waiting[name]
+                    self._say(_told(rolls[name]))
+            if waiting and now >= limit:
+                return tuple(
+                    dataclasses.replace(roll, error=self._hangs(name, seen, limit)) if name in waiting else roll
+                    for name, roll in rolls.items()
+                )
+            if waiting:
+                self._sleep(LOOK)
+        return tuple(rolls.values())
+
+    def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
+        """Return the state of the KubeletConfigs among them.
+
+        :raises ApiError: the server cannot be reached
+        """
+        stand = machines.read_kubelet_status(self._cluster, configs)
+        seen = {pool.name: pool for pool in stand.pools}
+        return dataclasses.replace(
+            stand, reached=tuple(name for name in seen if self._others(name, seen, inventory) is not None)
+        )
+
+    def _others(
+        self, name: str, seen: typing.Mapping[str, MachinePool], inventory: typing.Container[str]
+    ) -> typing.Optional[tuple[ClusterNode, ...]]:
+        if name not in seen or current(seen[name]) or not inventory:
+            return None
+        return find_outdated_nodes_outside_run(
+            seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory
+        )
+
+    def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
+        """Describe the state of a pool whose time is over, and the nodes that keep it from going on."""
+        stand = f"{describe(seen[name])} after {limit:.0f} s"
+        try:
+            late = find_outdated_nodes(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
+            away = [node.name for node in late if node.unschedulable]
+            pods = [pod(item) for node in away for item in self._cluster.pages("Pod", fields=f"spec.nodeName={node}")]
+            budgets = tuple(map(budget, self._cluster.pages("PodDisruptionBudget"))) if pods else ()
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return f"{stand}; which node it waits for could not be read: {error.text}"
+        return "; ".join((stand, *waits_for(late, pods, budgets)[:_NAMED]))
+
+    def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
+        seen = machines.read_host_config(self._cluster, config)
+        return any(unrendered(pool, seen, pools) for pool in pools)
+
+    def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
+        """Pause the pools that take one of them, and return them as they were before. What somebody else has paused
+        stays that one's."""
+        pools = machines.read_machine_pools(self._cluster)
+        mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
+        before = {
+            pool.name: pool for pool in mine if any(find_rendered_configs(pool, config, pools) for config in changing)
+        }
+        if self._gate is not None:
+            self._gate.ask(pools, before)
+        for name in before:
+            self._set_paused(name, True)
+        return before
+
+    def _set_paused(self, name: str, paused: bool) -> None:
+        """The annotation says who did it; null takes it away."""
+        change = {
+            "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}},
+            "spec": {"paused": paused},
+        }
+        self._cluster.patch("MachineConfigPool", "", name, change)
+
+    def _await_accepted(self, configs: typing.Sequence[Resource]) -> tuple[tuple[HostConfig, ...], str]:
+        """Until the operator has made MachineConfigs of the KubeletConfigs, or has refused one: all that the pools will
+        take, and why not more."""
+        end = self._clock() + RENDER
+        while True:
+            seen = tuple(machines.read_host_config(self._cluster, config) for config in configs)
+            accepted = tuple(config for config in seen if config.kind == "MachineConfig" or config.refusal == "")
+            refused = [
+                f"KubeletConfig {config.name} was not accepted: {config.refusal}" for config in seen if config.refusal
+            ]
+            if refused or len(accepted) == len(seen):
+                return accepted, "; ".join(refused)
+            if self._clock() >= end:
+                return (
+                    accepted,
+                    (
+                        f"the machine config operator did not say within {RENDER:.0f} s whether it accepts the"
+                        " KubeletConfig"
+                    ),
+                )
+            self._sleep(LOOK)
+
+    def _await_rendered(
+        self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[HostConfig], present: bool
+    ) -> str:
+        """Until each pool has rendered all that it takes (or none of it), and nothing else for a while; why not,
+        otherwise."""
+        end = self._clock() + RENDER
+        since: dict[tuple[str, str], float] = {}
+        while True:
+            pools, now = machines.read_machine_pools(self._cluster), self._clock()
+            since = {(pool.name, pool.wanted_config): since.get((pool.name, pool.wanted_config), now) for pool in pools}
+            settled = [
+                pool for pool in pools if pool.name in before and now - since[pool.name, pool.wanted_config] >= SETTLED
+            ]
+            ready = [
+                pool.name
+                for pool in settled
+                if _rendered(pool, before[pool.name], _list_names(pool, configs, pools), present)
+            ]
+            late = sorted(set(before) - set(ready))
+            if not late:
+                return ""
+            if now >= end:
+                names = ", ".join(late)
+                remedy = "see the machine config controller: kubectl get pods -n openshift-machine-config-operator"
+                return (
+                    f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; {remedy}"
+                )
+            self._sleep(LOOK)
+
+
+def _list_names(
+    pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]
+) -> set[str]:
+    """Of the MachineConfigs that the pool takes."""
+    return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
+
+
+def _rendered(pool: MachinePool, before: MachinePool, names: set[str], present: bool) -> bool:
+    # of a KubeletConfig that was never accepted a pool has nothing to take or to lose
+    changes = bool(names) if present else not names.isdisjoint(before.sources)
+    settled = names <= set(pool.sources) if present else names.isdisjoint(pool.sources)
+    return settled and (pool.wanted_config != before.wanted_config or not changes)
+
+
+def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
+    if pool is None:
+        return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
+    # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
+    new = pool.wanted_config != roll.config and (bool(roll.config) or not current(pool))
+    error = (
+        f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}"
+        if pool.conditions.get("Degraded") == "True"
+        else ""
+    )
+    return dataclasses.replace(
+        roll,
+        rolls=roll.rolls + new,
+        config=pool.wanted_config,
+        machines=pool.machines,
+        updated=pool.updated,
+        seconds=now,
+        error=error,
+    )
+
+
+def _told(roll: Roll) -> str:
+    how = roll.error or f"{roll.updated} of {roll.machines} machines on {roll.config}, rolls: {roll.rolls}"
+    return f"MachineConfigPool {roll.pool}: {how} ({roll.seconds:.0f} s)"

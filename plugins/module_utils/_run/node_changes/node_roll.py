@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Brings nodes to what is wanted of them, with one reset of each: set, drain, reset, wait, look again, wave after wave.
+
+What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again
+wherever that was. A node is reset while its boot is that one, and never again for what did not take. The first node
+that fails ends the roll; those after it are untouched. One whose pods do not go is left out: tenants make them. Nodes
+that the machine config operator reboots anyway take that reboot, see pool_reboot.py, and no BMC resets a node beside
+it.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._analysis.controllers.sriov_operator import find_machine_pool
+from ..._model.base.errors import RdmaError
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.node_roll import NodeOutcome, NodeRoll, NodeStep, RollPlan
+from ..._model.run.lease import LeaseLost
+from ..._observe.kubernetes.client import ApiError, Clock, Resource
+from ..._observe.kubernetes.client import Cluster as Api
+from ..._observe.kubernetes.patience import PatientCluster
+from ..._observe.process import many
+from ..._plan.node_roll import choose_action, line, plan, turn
+from .health_checks import HealthChecks
+from .node_sources import Source, Sources
+from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
+from .pool_reboot import PoolReboot, Work, describe_reboot
+from .roll_cluster import RollClusterReader
+
+#: times the limit of a drain that nodes may take together which are then left out, since their pods do not go
+MOST_DRAINS = 2
+
+
+class NodeRoller:
+    """Rolls the nodes of one cluster.
+
+    :param stop: whether to end before the next node
+    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    """
+
+    def __init__(
+        self,
+        cluster: Api,
+        sources: typing.Sequence[Source],
+        power: PowerControl,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        stop: typing.Callable[[], bool] = lambda: False,
+        limits: RollLimits = USUAL,
+        hosts: typing.Sequence[Resource] = (),
+    ) -> None:
+        self._going = Going(pause)
+        self._cluster = PatientCluster(cluster, limits.api, clock, self._going.pause, say)
+        self._checks, self._sources, self._power = HealthChecks(self._cluster, say), Sources(sources), power
+        self._clock, self._sleep, self._say, self._stop, self._limits, self._hosts = (
+            clock,
+            pause,
+            say,
+            stop,
+            limits,
+            tuple(hosts),
+        )
+        self._reader = RollClusterReader(self._cluster, self._checks, self._hosts)
+        self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
+
+    def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
+        """Plan the next steps of the roll.
+
+        :raises ApiError: the nodes can't be listed
+        :raises ResourceError: an object that is none of its kind
+        """
+        cluster, inventory = self._reader.read(), tuple(nodes)
+        self._turns.begin(intent, inventory)
+        pooled = {
+            node.name
+            for node in cluster.nodes
+            if node.machine_config or find_machine_pool(node, cluster.machine_pools) is not None
+        }
+        marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
+        ridden = {
+            node.name: noted
+            for node, noted in marks
+            if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot
+        }
+        self._sources.know(pooled, ridden)
+        seen = self._sources.look(inventory)
+        # a reset that nobody could order is told before anything is touched
+        for node, told in self._power.prove(
+            [node for node, one in seen.items() if choose_action(one.differences) in ("reboot", "power_cycle")]
+        ).items():
+            seen[node] += told
+        return plan(seen, cluster, intent, inventory)
+
+    def prove(self, planned: RollPlan) -> NodeRoll:
+        """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        later = ("something else differs now. Run again: it is planned then.",)
+        steps = (
+            step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0)
+            for step in planned.steps
+        )
+        return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=(), pauses=()))
+
+    def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
+        """Do it, and what became of each node.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        self._turns.planned = planned
+        found = {step.node: _untouched(step, planned, check_mode) for step in planned.steps}
+        if check_mode or planned.refusal:
+            changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
+            return NodeRoll(planned, tuple(found.values()), changes=changes)
+        try:
+            self._checks.pause(planned.pauses)
+        except ApiError:
+            # before anything is touched
+            self._let_checks_go_on()
+            raise
+        try:
+            self._run(planned, found)
+        except LeaseLost:
+            # another run has the cluster by now, and lets them go on
+            raise
+        except Exception:
+            self._let_checks_go_on()
+            raise
+        error = self._let_checks_go_on()
+        changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
+        return NodeRoll(planned, tuple(found.values()), error, changes)
+
+    def _run(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
+        """All waves, one after the other. What may go is counted anew before each of them: what has no place now comes
+        next.
+
+        :param found: takes what became of each node
+        """
+        alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave and not step.pool)
+        rides = (planned.rides,) if planned.rides else ()
+        # a pool that is under way has nodes away already
+        first = rides and planned.rides[0].phase == "wait"
+        stopped, begun, late = "", False, 0.0
+        waves = collections.deque((*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides))
+        while waves:
+            every = wave = waves.popleft()
+            stopped = stopped or ("It was told to stop" if self._stop() else "")
+            if not stopped:
+                try:
+                    wave, why = self._turn_of(every, planned)
+                except LeaseLost:
+                    raise
+                except RdmaError as error:
+                    if not begun:
+                        raise
+                    # what became of the nodes before is known, and is kept
+                    wave, why = (), error.seen
+                stopped = "" if wave else f"The roll ended, since no further node may go ({why.rstrip('.')}),"
+            if stopped:
+                for step in every:
+                    found[step.node] = NodeOutcome(
+                        step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended"
+                    )
+                continue
+            rest = tuple(step for step in every if step not in wave)
+            if rest:
+                waves.appendleft(rest)
+            also = {step: self._read_boot(step) for step in planned.steps if step.also} if wave[0].pool else {}
+            begun = True
+            for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
+                found[outcome.node] = outcome
+                self._say(
+                    f"{outcome.node}: {outcome.state}"
+                    + (f": {outcome.why}" if outcome.why else "")
+                    + f" ({outcome.seconds:.0f} s)"
+                )
+            for step, boot in also.items():
+                found[step.node] = self._judge_boot(step, boot, found[step.node])
+            failed = [step.node for step in wave if found[step.node].state == "failed"]
+            stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
+            undrained = [found[step.node].seconds for step in wave if found[step.node].state == "blocked"]
+            late += max(undrained, default=0.0)
+            if undrained and late >= MOST_DRAINS * self._limits.drain:
+                stopped = stopped or f"The roll ended after {late:.0f} s for nodes whose pods do not go,"
+
+    def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
+        """Return the boot in which a node is, or why its object can't be read: a kubelet may make it too large.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        try:
+            return self._turns.boot_id(step.node)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            return error
+
+    def _judge_boot(self, step: NodeStep, before: typing.Union[str, RdmaError], outcome: NodeOutcome) -> NodeOutcome:
+        """Return the outcome of a node with the reboot that the roll of a pool gave it besides.
+
+        :param before: its boot, or why it could not be read
+        :raises LeaseLost: another run changes the cluster
+        """
+        after = self._read_boot(step)
+        for boot in (before, after):
+            if isinstance(boot, RdmaError):
+                why = f"whether MachineConfigPool {step.also} has rebooted it is not known: {boot.seen}"
+                state = outcome.state if outcome.state in ("failed", "unknown") else "unproven"
+                told = "; ".join(filter(None, (outcome.why, why)))
+                return dataclasses.replace(outcome, state=state, why=told, remedy=outcome.remedy or boot.remedy)
+        if after == before:
+            return outcome
+        return dataclasses.replace(outcome, did=(*outcome.did, describe_reboot(step.also)))
+
+    def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
+        """Return the nodes of a wave that may go now, and why not all. While none may, a node that is about to be Ready
+        again is waited for, and etcd until it is whole."""
+        if not any(step.goes and step.phase == "begin" for step in wave):
+            return tuple(wave), ""
+        end, told = self._clock() + self._limits.whole, ""
+        while True:
+            going, why = turn(
+                wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory
+            )
+            # the roll of a pool is for all of its nodes or for none
+            whole = not wave[0].pool or len(going) == len(wave)
+            if (going and whole) or self._clock() >= end:
+                return (going if whole else ()), why
+            if why != told:
+                self._say(f"the next nodes wait, for at most {end - self._clock():.0f} s: {why}")
+            told = why
+            self._going.pause(self._limits.look)
+
+    def _let_checks_go_on(self) -> str:
+        """The health checks that this run has paused, or one that was killed. Where a node is not back yet its own stay
+        paused.
+
+        :returns: why they could not be let go on; empty where all is well
+        :raises LeaseLost: another run changes the cluster
+        """
+        try:
+            self._checks.release_all()
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            return f"whether each health check that this roll has paused goes on is not known: {error.seen}"
+        return ""
+
+    def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
+        """Yield those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others
+        go no further."""
+        try:
+            for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
+                if isinstance(outcome, LeaseLost):
+                    raise outcome
+                yield outcome
+        except BaseException:
+            self._going.over = True
+            raise
+
+    def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
+        """Yield those that the machine config operator reboots."""
+        work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
+        ride = PoolReboot(
+            work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
+        )
+        try:
+            yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)
+        except BaseException:
+            self._going.over = True
+            raise
+
+
+def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
+    """Return the outcome of a node that the roll does not change."""
+    if step.untaken:
+        error = not_taken(step.node, step.untaken, "at the reset")
+        return NodeOutcome(step.node, "failed", error.seen, error.remedy)
+    if step.blockers:
+        return NodeOutcome(step.node, "unknown" if step.action == "unknown" else "blocked", " ".join(step.blockers))
+    if step.is_due:
+        return NodeOutcome(step.node, "blocked" if planned.refusal else "planned", planned.refusal)
+    return NodeOutcome(step.node, "nothing")

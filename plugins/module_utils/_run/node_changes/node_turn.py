@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One node of a roll: set, drain, reset, wait, look again. What is done so far is noted at the node, so that the next
+run takes it up."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+from ..._analysis.controllers.control_plane import explain_why_kept
+from ..._model.base.errors import RdmaError
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.node_roll import (
+    Mark,
+    NodeDifference,
+    NodeDifferences,
+    NodeOutcome,
+    NodeStep,
+    OutcomeState,
+    RollPlan,
+)
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.run.lease import LeaseLost
+from ..._observe.kubernetes.client import ApiError, Clock
+from ..._observe.kubernetes.client import Cluster as Api
+from ..._observe.kubernetes.patience import AWAY
+from ..._observe.redfish.bmc import BmcError
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.roll_mark import ANNOTATION, mark
+from ..._plan.node_firmware import FIRMWARE
+from ..._plan.node_roll import explain_why_not_again
+from ..._plan.node_sources import KERNEL
+from ..._render.node.roll_mark import mark_node
+from .drain import Drain, NodeFailed, NotDrained
+from .node_sources import Sources
+from .roll_cluster import RollClusterReader
+
+Say = typing.Callable[[str], None]
+#: causes after which nobody knows whether a BMC took a reset
+_UNKNOWN = ("closed", "timeout", "busy")
+#: times that a node is drained which takes pods again before it is reset
+_DRAINS = 3
+#: where to look for why something did not take
+_WHERE = {
+    "BIOS": "See the log of its BMC, and its setup screen.",
+    KERNEL: "See /proc/cmdline of the node, and the entries of its boot loader.",
+    FIRMWARE: "See mstconfig -e query on the node; some HCAs take it only when the power is away.",
+}
+
+
+class PowerControl(typing.Protocol):
+    """A power source: it resets nodes."""
+
+    def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
+        """Return why it can't reset these nodes (refusals, with what to do), and what is not proven of its power over
+        them (notes)."""
+
+    def reset(self, node: str, power_cycle: bool) -> str:
+        """Order it once; its kind.
+
+        :raises BmcError: it was not taken, or nobody knows
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class RollLimits:
+    """Seconds.
+
+    :ivar look: between two looks at a node
+    :ivar drain: until all pods are gone
+    :ivar back: from the reset until the node is Ready
+    :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
+    :ivar whole: that the cluster has before the next node begins: until etcd has all of its members again, which takes
+        OpenShift 120 s and more
+    :ivar api: that the API server may be away at each step
+    :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet
+        is Ready for 40 s after it is gone
+    """
+
+    look: float = 5.0
+    drain: float = 1800.0
+    back: float = 1800.0
+    settle: float = 120.0
+    grace: float = 120.0
+    whole: float = 600.0
+    api: float = AWAY
+
+
+#: for who has no reason for others
+USUAL = RollLimits()
+
+
+class Going:
+    """The state of the roll. An interrupted roll does and undoes nothing any more, and the next run continues it.
+
+    :ivar over: it was interrupted
+    """
+
+    def __init__(self, sleep: typing.Callable[[float], None]) -> None:
+        self._sleep, self.over = sleep, False
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and go on."""
+        self._sleep(seconds)
+        self.check()
+
+    def check(self) -> None:
+        """After each pause and before each change."""
+        if self.over:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _as_not_drained() -> typing.Iterator[None]:
+    """Turn an error of a drain into one that keeps its node out, and no other one.
+
+    :raises LeaseLost: another run changes the cluster
+    :raises NotDrained: pods do not go, or can't be read
+    """
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except RdmaError as error:
+        raise NotDrained(error.seen, error.remedy) from error
+
+
+class NodeTurns:
+    """The actions on one node, for all nodes of a roll.
+
+    :ivar intent: of the cluster; inventory: names of its nodes; planned: what is done now
+    """
+
+    def __init__(
+        self,
+        cluster: Api,
+        reader: RollClusterReader,
+        sources: Sources,
+        power: PowerControl,
+        going: Going,
+        clock: Clock,
+        say: Say,
+        limits: RollLimits,
+    ) -> None:
+        self._cluster, self._reader, self._sources, self._power = cluster, reader, sources, power
+        self._going, self._clock, self._say, self._limits = going, clock, say, limits
+        self.planned = RollPlan()
+        #: what this run has noted at nodes
+        self._noted: dict[str, Mark] = {}
+        self.begin(ClusterIntent(), ())
+
+    def begin(self, intent: ClusterIntent, inventory: typing.Sequence[str]) -> None:
+        """A plan is about to be made."""
+        self.intent, self.inventory = intent, tuple(inventory)
+        self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
+
+    def outcome(self, step: NodeStep) -> NodeOutcome:
+        """Return the outcome of a node.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        begin, did = self._clock(), typing.cast(list[str], [])
+        state: OutcomeState = "done"
+        why = remedy = ""
+        try:
+            if not self._work(step, did):
+                state, why, remedy = (
+                    "unproven",
+                    "it was reset, and nobody has looked at it since",
+                    "Run again: it is looked at, and not reset again",
+                )
+        except LeaseLost:
+            raise
+        except NotDrained as error:
+            # pods are made by tenants: theirs keep their node out, and no other one
+            state, why, remedy = "blocked", f"left out, since its pods do not go: {error.seen}", error.remedy
+        except RdmaError as error:
+            state, why, remedy = "failed", error.seen, error.remedy
+        return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
+
+    def _work(self, step: NodeStep, did: list[str]) -> bool:
+        """Roll one node, and return whether it is known to be as wanted.
+
+        :raises RdmaError: it is not
+        """
+        node, noted = self.node(step.node)
+        if step.phase == "finish":
+            self._finish(step, noted or Mark(), step.untaken, did)
+        elif step.action == "set":
+            did += self._sources.set(step.node)
+            self._check(step, self._settled(step.node))
+        else:
+            sure = True
+            if step.phase == "begin" or noted is None:
+                noted, sure = self._begin(step, node, noted, did)
+            noted = self._wait(step, noted, did, sure)
+            return self.end(step, noted, did)
+        return True
+
+    def end(self, step: NodeStep, noted: Mark, did: list[str]) -> bool:
+        """The end of a node that is back; whether it is known to be as wanted.
+
+        :raises RdmaError: it is not
+        """
+        left = self._settled(step.node)
+        if left.error:
+            self._finish(step, noted, (), did, keep=True)
+        self._check(step, left)
+        unproven = step.node in self._sources.unproven
+        self._finish(step, noted, left.differences, did, keep=unproven)
+        return not unproven
+
+    def _begin(
+        self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
+    ) -> tuple[Mark, bool]:
+        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the
+        node as it was, but for what waits in its BIOS.
+
+        :raises RdmaError: it was not reset
+        """
+        mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
+        self.mark(step.node, mine)
+        try:
+            did += self._sources.set(step.node)
+            mine = self._cordoned(node, mine, did)
+            with _as_not_drained():
+                self._drain.work(step.node, did)
+            now, _noted = self.node(step.node)
+            if now.boot_id != mine.boot:
+                # somebody else has reset it meanwhile, which is as good
+                return self._reset_noted(step.node, mine), True
+            return self._reset(step, self._reset_noted(step.node, mine), did)
+        except LeaseLost:
+            raise
+        except RdmaError:
+            self._undo(step.node, mine, did)
+            raise
+
+    def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
+        """Return the note of a node that takes no pods."""
+        if node.unschedulable:
+            return mine
+        mine = dataclasses.replace(mine, cordoned=True)
+        self.mark(node.name, mine, True)
+        did.append("cordoned")
+        return mine
+
+    def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
+        """A node that was not reset is as before."""
+        mine = self._noted.get(name, mine)
+        self.mark(name, None, False if mine.cordoned else None)
+        did += ["uncordoned"] if mine.cordoned else []
+
+    def _reset_noted(self, name: str, mine: Mark) -> Mark:
+        """Before it is ordered: a run that is killed in between finds the same boot, and knows that it did not come."""
+        mine = dataclasses.replace(mine, reset=True)
+        self.mark(name, mine)
+        return mine
+
+    def _reset(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
+        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the
+        machine config operator.
+
+        :raises BmcError: the BMC did not take it
+        :raises NodeFailed: the control plane does not bear it, or the machine config operator is about to reboot it
+        :raises NotDrained: pods do not go, or it takes pods again and again
+        :raises ApiError: whether it is can't be read
+        """
+        for _drain in range(_DRAINS):
+            self._is_borne(step)
+            # nothing but the BMC is asked after this look
+            node, _noted = self.node(step.node)
+            if node.boot_id != mine.boot:
+                return mine, True
+            with _as_not_drained():
+                is_empty = node.unschedulable and not self._drain.left(step.node)
+            if is_empty:
+                return mine, self._ordered(step, did)
+            self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
+            mine = self._cordoned(node, mine, did)
+            with _as_not_drained():
+                self._drain.work(step.node, did)
+        remedy = (
+            "Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A"
+            f" --field-selector spec.nodeName={step.node}"
+        )
+        raise NotDrained(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
+
+    def _may_go_again(self, step: NodeStep) -> None:
+        """:raises NodeFailed: what was planned by a run that ended may not be done now"""
+        why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
+        if why:
+            raise NodeFailed(
+                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
+                "Do what is said there, and run again",
+            )
+
+    def _is_borne(self, step: NodeStep) -> None:
+        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may
+        have begun.
+
+        :raises NodeFailed: its BMC may not reset it
+        """
+        cluster, remedy = (
+            self._reader.read(pods=False, members=True),
+            "Do what is said there, and run again: it is reset then",
+        )
+        for node in (node for node in cluster.nodes if node.name == step.node):
+            why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            if why:
+                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
+            why = cluster.in_the_way(node, self.inventory)
+            if why:
+                raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
+
+    def _ordered(self, step: NodeStep, did: list[str]) -> bool:
+        """Return whether it is sure that the BMC took it.
+
+        :raises BmcError: it did not
+        """
+        self._going.check()
+        try:
+            kind = self._power.reset(step.node, step.action == "power_cycle")
+        except BmcError as error:
+            if error.cause not in _UNKNOWN:
+                raise
+            self._say(f"{step.node}: whether the BMC took the reset is not known ({error.what}); the node will show it")
+            did.append("reset (not known whether taken)")
+            return False
+        did.append(f"reset ({kind})")
+        return True
+
+    def _wait(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
+        """Until it is Ready with another boot; the note.
+
+        :param sure: whether the BMC took the reset
+        :raises RdmaError: it is not, after the limit
+        """
+        begin, told, ordered = self._clock(), "", step.phase == "begin"
+        while True:
+            now, words = self._clock() - begin, ""
+            try:
+                node, _noted = self.node(step.node)
+            except ApiError as error:
+                # the API server may be on its way as well
+                words = f"the API server does not tell of it: {error.text}"
+            else:
+                again = node.boot_id not in ("", noted.boot)
+                if again and node.ready:
+                    return noted
+                words = (
+                    f"booted anew, not Ready: {node.not_ready}"
+                    if again
+                    else f"not Ready: {node.not_ready}"
+                    if not node.ready
+                    else "still up"
+                )
+                if not again and node.ready and now >= self._limits.grace:
+                    if not sure:
+                        self._undo(step.node, noted, did)
+                        raise NodeFailed(
+                            "its BMC did not take the reset: the node is still up",
+                            "See the log of the BMC, and run again",
+                        )
+                    if not ordered and not self._differs(step.node):
+                        # nobody asks any more for what it was to be reset for
+                        did.append("not reset: nothing differs any more")
+                        return noted
+                    if not ordered:
+                        # the run that noted it was killed before it could order it
+                        ordered, begin = True, self._clock()
+                        try:
+                            self._may_go_again(step)
+                            noted, sure = self._reset(step, noted, did)
+                        except NodeFailed:
+                            # nobody has ordered it, or it was lost
+                            self._undo(step.node, noted, did)
+                            raise
+            if now >= self._limits.back:
+                remedy = (
+                    "See its console, then its kubelet. Run again when it is back: it is not reset again. It is"
+                    f" cordoned: kubectl uncordon {step.node}"
+                )
+                raise NodeFailed(f"not back {now:.0f} s after its reset: {words}", remedy)
+            if words != told:
+                self._say(f"{step.node}: {words} ({now:.0f} s)")
+            told = words
+            self._pause()
+
+    def _differs(self, name: str) -> bool:
+        """Return whether the node differs, or may differ."""
+        seen = self._sources.look([name]).get(name, NodeDifferences())
+        return bool(seen.differences or seen.error or seen.blind or seen.unset)
+
+    def _settled(self, name: str) -> NodeDifferences:
+        """Return the remaining differences, once the BMC has had its time."""
+        end = self._clock() + self._limits.settle
+        while True:
+            seen = self._sources.look([name], live_only=True).get(name, NodeDifferences())
+            if not (seen.error or seen.differences) or self._clock() >= end:
+                return seen
+            self._pause()
+
+    def _check(self, step: NodeStep, seen: NodeDifferences) -> None:
+        if seen.error:
+            raise NodeFailed(
+                f"whether it took what was set is not known: {seen.error}",
+                "Have the BMC answer, and run again: the node is not reset again",
+            )
+        if step.action == "set" and seen.differences:
+            raise not_taken(step.node, seen.differences, "when it was set")
+
+    def _finish(
+        self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
+    ) -> None:
+        """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or
+        nobody knows.
+
+        :raises RdmaError: it did not help
+        """
+        stays = dataclasses.replace(noted, cordoned=False) if left or keep else None
+        self.mark(step.node, stays, False if noted.cordoned else None)
+        did += ["uncordoned"] if noted.cordoned else []
+        if left:
+            raise not_taken(step.node, left, "at the reset")
+
+    def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
+        """As it is now, and what is noted at it."""
+        resource = self._cluster.get("Node", "", name)
+        return core.node(resource), mark(resource)
+
+    def boot_id(self, name: str) -> str:
+        """Return the boot in which a node is, whatever is noted at it."""
+        return core.node(self._cluster.get("Node", "", name)).boot_id
+
+    def _pause(self) -> None:
+        self._going.pause(self._limits.look)
+
+    def mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
+        """Note it at a node, and cordon or uncordon it with the same request."""
+        self._going.check()
+        if noted is not None:
+            self._noted[name] = noted
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable))
+
+
+def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
+    """Say what a node did not take."""
+    told = ", ".join(map(str, left))
+    where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
+    remedy = (
+        f"{where} The node is not reset again for that. To have it tried once more: kubectl annotate node {name}"
+        f" {ANNOTATION}-"
+    )
+    return NodeFailed(f"did not take {when}: {told}", remedy.strip())

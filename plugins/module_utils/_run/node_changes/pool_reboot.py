@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nodes whose MachineConfigPool reboots them anyway: what waits in their BIOS takes that reboot, and no BMC resets
+them.
+
+Set and noted first, at all of them: what fails there has touched no pool. Then all MachineConfigs are applied while the
+pools are paused, and the pools are let go once. A run that is killed is taken up by the pool: while it is under way the
+next run waits for it, and a pool that has nothing to do has rebooted nobody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.disruption import PoolPlan
+from ..._model.kubernetes.host import Roll
+from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeOutcome, NodeStep
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.run.lease import LeaseLost
+from ..._observe.kubernetes import machines
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.process import many
+from .drain import NodeFailed
+from .machine_config_roll import RENDER
+from .machine_config_roll import PoolRoller as Pools
+
+#: nodes that are worked on at the same time
+_PARALLEL = 32
+_WAIT = (
+    "Run again: it is waited for, and its BMC does not reset it. See oc describe machineconfigpool, and the"
+    " machine-config-daemon on the node"
+)
+
+
+class Work(typing.NamedTuple):
+    """The work on one node; see Turns of node_turn.py.
+
+    :ivar hidden: what its MachineConfig sets that only a look at the node shows
+    :ivar end: the end of a node that is back; whether it is known to be as wanted
+    """
+
+    node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
+    mark: typing.Callable[..., None]
+    set: typing.Callable[[str], list[str]]
+    hidden: typing.Callable[[str], tuple[NodeDifference, ...]]
+    end: typing.Callable[[NodeStep, Mark, list[str]], bool]
+
+
+def describe_reboot(pool: str) -> str:
+    """Describe what was done to a node."""
+    return f"reset by the machine config operator (MachineConfigPool {pool})"
+
+
+class _Stopped(RdmaError):
+    """The run was told to end; the machine config operator goes on by itself."""
+
+
+class PoolReboot:
+    """One roll of the MachineConfigPools of a cluster, with what their nodes take along.
+
+    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    :param inventory: names of the nodes that must take part
+    :param stop: whether to wait no longer
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        cluster: Cluster,
+        hosts: typing.Sequence[Resource],
+        inventory: typing.Sequence[str],
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: typing.Callable[[str], None],
+        stop: typing.Callable[[], bool],
+    ) -> None:
+        self._work, self._cluster, self._hosts, self._inventory = work, cluster, tuple(hosts), tuple(inventory)
+        self._clock, self._sleep, self._stop = clock, pause, stop
+        self._pools = Pools(cluster, clock, self._pause, say)
+        self._released = False
+        self._did: dict[str, list[str]] = {}
+        self._noted: dict[str, Mark] = {}
+        self._rolls: dict[str, Roll] = {}
+        self._wanted: dict[str, str] = {}
+        self._unproven: set[str] = set()
+        self._why = ""
+
+    def outcomes(
+        self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
+    ) -> typing.Iterator[NodeOutcome]:
+        """Return the outcome of each node.
+
+        :param rolls: of the pools, as they were planned
+        :param seconds: that one turn of a pool may take
+        :raises LeaseLost: another run changes the cluster
+        """
+        begin = self._clock()
+        self._did = {step.node: [] for step in steps}
+        limit = seconds * max((roll.waves or 1 for roll in rolls), default=1) + RENDER
+        waits = steps[0].phase == "wait"
+        if waits:
+            failed = self._each(self._taken_up, steps)
+        else:
+            refused = self._refused()
+            failed = {step.node: refused for step in steps} if refused is not None else self._each(self._begin, steps)
+        if not failed:
+            names = [roll.name for roll in rolls] if waits else self._prepared()
+            if names is None:
+                failed = {
+                    step.node: NodeFailed(self._why, "Have the API server take it, and run again: nothing is rebooted")
+                    for step in steps
+                }
+            else:
+                self._release(names, limit)
+                failed = self._each(self._end, steps)
+                yield from (self._outcome(step, failed.get(step.node), begin) for step in steps)
+                return
+        if not waits:
+            failed.update(self._each(self._undo, [step for step in steps if step.node in self._noted]))
+        for step in steps:
+            if step.node in failed:
+                yield self._outcome(step, failed[step.node], begin)
+            else:
+                why = f"The roll of its MachineConfigPool was not begun: {', '.join(sorted(failed)[:5])} failed"
+                yield NodeOutcome(
+                    step.node,
+                    "left",
+                    why,
+                    "Run again: it goes on where it ended",
+                    tuple(self._did[step.node]),
+                    self._clock() - begin,
+                )
+
+    def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> dict[str, RdmaError]:
+        """Run a step on each node, and return the errors, by node.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        found: dict[str, RdmaError] = {}
+        for step, outcome in many.outcomes(work, steps, _PARALLEL, RdmaError):
+            if isinstance(outcome, LeaseLost):
+                raise outcome
+            if isinstance(outcome, RdmaError):
+                found[step.node] = outcome
+        return found
+
+    def _outcome(self, step: NodeStep, error: typing.Optional[RdmaError], begin: float) -> NodeOutcome:
+        did, seconds = tuple(self._did[step.node]), self._clock() - begin
+        if isinstance(error, _Stopped):
+            return NodeOutcome(step.node, "left", error.seen, error.remedy, did, seconds)
+        if error is not None:
+            return NodeOutcome(step.node, "failed", error.seen, error.remedy, did, seconds)
+        if step.node in self._unproven:
+            return NodeOutcome(
+                step.node,
+                "unproven",
+                "it was rebooted, and nobody has looked at it since",
+                "Run again: it is looked at, and not reset again",
+                did,
+                seconds,
+            )
+        return NodeOutcome(step.node, "done", did=did, seconds=seconds)
+
+    # Before the pools are touched
+
+    def _refused(self) -> typing.Optional[RdmaError]:
+        """Return the error of objects that the API server would refuse."""
+        try:
+            outcomes = self._pools.prepare(self._hosts, True).outcomes
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            return error
+        told = "; ".join(
+            f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}"
+            for one in outcomes
+            if one.applied.action == "refused"
+        )
+        return (
+            NodeFailed(f"the API server refuses {told}", "Correct what it names, and run again: nothing was touched")
+            if told
+            else None
+        )
+
+    def _begin(self, step: NodeStep) -> None:
+        """Note what the node is rebooted for, and set it. That it is about to be rebooted is noted once all is set."""
+        node, noted = self._work.node(step.node)
+        identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))
+        mine = self._noted[step.node] = Mark(identities, node.boot_id, pool=step.pool)
+        # the operator cordons it in its turn
+        self._work.mark(step.node, mine, False if noted is not None and noted.cordoned else None)
+        self._did[step.node] += self._work.set(step.node)
+        now, _noted = self._work.node(step.node)
+        self._noted[step.node] = dataclasses.replace(mine, boot=now.boot_id, reset=True)
+        self._work.mark(step.node, self._noted[step.node])
+
+    def _taken_up(self, step: NodeStep) -> None:
+        node, noted = self._work.node(step.node)
+        self._noted[step.node] = noted or Mark((), node.boot_id, pool=step.pool)
+        self._work.hidden(step.node)
+
+    def _undo(self, step: NodeStep) -> None:
+        """Nobody was rebooted: only what was set waits in its BIOS."""
+        self._work.mark(step.node, None)
+
+    # The roll
+
+    def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
+        """Return the names of the pools that wait to be let go; None when nothing was applied. What is not rendered in
+        time is let go all the same."""
+        try:
+            prepared = self._pools.prepare(self._hosts, False)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            # whatever it has paused says so by itself, and is let go
+            self._why = str(error)
+            return ()
+        refused = [
+            f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}"
+            for one in prepared.outcomes
+            if one.applied.action == "refused"
+        ]
+        self._why = "; ".join(filter(None, (*refused, prepared.error)))
+        return None if refused and not prepared.paused else prepared.paused
+
+    def _release(self, names: typing.Sequence[str], limit: float) -> None:
+        self._released = True
+        try:
+            self._rolls = {roll.pool: roll for roll in self._pools.release(names, limit, self._inventory)}
+        except LeaseLost:
+            raise
+        except _Stopped as error:
+            self._why = error.seen
+        except RdmaError as error:
+            self._why = "; ".join(filter(None, (self._why, str(error))))
+        self._released = False
+        try:
+            self._wanted = {pool.name: pool.wanted_config for pool in machines.read_machine_pools(self._cluster)}
+        except ApiError as error:
+            self._why = self._why or error.text
+
+    def _end(self, step: NodeStep) -> None:
+        """:raises RdmaError: it is not as wanted"""
+        node, _now = self._work.node(step.node)
+        noted, did = self._noted[step.node], self._did[step.node]
+        roll = self._rolls.get(step.pool, Roll(step.pool))
+        rebooted, through = (
+            node.boot_id not in ("", noted.boot),
+            bool(node.machine_config) and node.machine_config == self._wanted.get(step.pool),
+        )
+        why = roll.error or self._why
+        if not (node.ready and through) or (why and not rebooted):
+            if self._stop():
+                raise _Stopped(
+                    "It was told to stop, and the machine config operator goes on by itself",
+                    "Run again: it is waited for, and not reset again",
+                )
+            raise NodeFailed(
+                f"MachineConfigPool {step.pool} has not rebooted it to its new configuration:"
+                f" {why or 'it says nothing'}",
+                _WAIT,
+            )
+        if rebooted:
+            did.append(describe_reboot(step.pool))
+        elif step.differences:
+            self._work.mark(step.node, None)
+            told = (
+                f"MachineConfigPool {step.pool} brought it to its configuration without a reboot, so that what was set"
+                " waits still"
+            )
+            raise NodeFailed(told, "Run again: its BMC resets it then")
+        if not self._work.end(step, noted, did):
+            self._unproven.add(step.node)
+
+    def _pause(self, seconds: float) -> None:
+        self._sleep(seconds)
+        if self._released and self._stop():
+            raise _Stopped("It was told to stop", "Run again")

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own. What one BMC says counts
+for its own node alone."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import hashlib
+import threading
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.node.bios import KEYS, BiosJob, Key, NodeBios
+from ..._model.node.identity import Claims
+from ..._observe.process import many
+from ..._observe.redfish.bmc import Bmc, BmcError, Cause
+from ..._observe.redfish.session import Session
+from ..._observe.redfish.trust import Trust
+from ..._parse.redfish import resources
+from ..._parse.redfish.registry import Registry, find_candidates, location, parse, supports
+from ..._parse.redfish.resource import last
+from ..._parse.redfish.settings import explain_why_held, list_settings
+
+#: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
+#: figures. That many may hang until their time is over before another one has to wait
+PARALLEL = 512
+#: seconds of one BMC, all answers together
+SECONDS = 60.0
+#: parsed registries that are kept: about one for each model and version of its BIOS
+_MOST_PARSED = 64
+#: of a job queue: pages of 50 on an iDRAC, which keeps 256 jobs; jobs of a page whose BMC tells them one by one only
+_MOST_PAGES, _MOST_JOBS = 8, 32
+#: of registries among which the supported systems decide; of systems behind one BMC
+_MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
+#: causes that concern one resource alone
+_PARTIAL: tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
+
+_ROOT = "/redfish/v1"
+#: vendors whose managers tell what holds the BIOS
+_TELLING = ("dell", "supermicro", "super micro")
+
+T = typing.TypeVar("T")
+U = typing.TypeVar("U")
+
+
+class Found(typing.NamedTuple):
+    """A registry, or why there is none."""
+
+    registry: typing.Optional[Registry]
+    error: str = ""
+
+
+class _Turn:
+    """Threads that have the same body."""
+
+    def __init__(self) -> None:
+        self.lock, self.threads = threading.Lock(), 0
+
+
+class Registries:
+    """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own:
+    what one of them says of its vendor, model and version proves nothing, and another BMC is not read or written by its
+    registry.
+
+    :param most: that are kept; the oldest one goes first
+    """
+
+    def __init__(self, most: int = _MOST_PARSED) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._parsed: collections.OrderedDict[str, Registry] = collections.OrderedDict()
+        self._turns: dict[str, _Turn] = {}
+
+    def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
+        """Return the registry in a body.
+
+        :param path: of the body on its BMC
+        :param parse: parses it; what it raises is raised, and not kept
+        """
+        key = hashlib.sha256(body).hexdigest()
+        # many threads come with the same body at the same time, and one of them parses it; none waits for another body
+        with self._lock:
+            turn = self._turns.setdefault(key, _Turn())
+            turn.threads += 1
+        try:
+            with turn.lock:
+                found = self._known(key)
+                if found is None:
+                    found = parse()
+                    self._keep(key, found)
+        finally:
+            with self._lock:
+                turn.threads -= 1
+                if not turn.threads:
+                    del self._turns[key]
+        return dataclasses.replace(found, path=path)
+
+    def _known(self, key: str) -> typing.Optional[Registry]:
+        with self._lock:
+            return self._parsed.get(key)
+
+    def _keep(self, key: str, found: Registry) -> None:
+        with self._lock:
+            self._parsed[key] = found
+            while len(self._parsed) > self._most:
+                self._parsed.popitem(last=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosQuery:
+    """The query to each BMC.
+
+    :ivar seconds: that one BMC has in all
+    :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
+    :ivar to_write: it may be written to then, see ``system_of``
+    """
+
+    keys: tuple[Key, ...] = KEYS
+    seconds: float = SECONDS
+    claims: Claims = dataclasses.field(default_factory=Claims)
+    to_write: bool = False
+
+
+def read(
+    bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
+) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
+    """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
+
+    Who leaves the iterator early starts no more of them, and those that run end within their time.
+
+    :param parallel: BMCs at once
+    """
+    registries = Registries()
+    return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
+
+
+def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
+    """Read the BIOS from one BMC.
+
+    :raises BmcError: it says nothing, or nothing that can be understood
+    """
+    with Session(bmc, trust, asked.seconds) as session:
+        return BiosReader(session, asked, registries).read()
+
+
+class BiosReader:
+    """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the
+    registry.
+
+    :ivar system: behind the BMC
+    :raises BmcError: the BMC says nothing about its system
+    """
+
+    def __init__(self, session: Session, asked: BiosQuery, registries: Registries) -> None:
+        self._session, self._keys, self._registries = session, asked.keys, registries
+        self.system = find_system(session, asked.claims, asked.to_write)
+        self._found: typing.Optional[Found] = None
+
+    def read(self) -> NodeBios:
+        """Read the BIOS again.
+
+        :raises BmcError: it says nothing, or nothing that can be understood
+        """
+        session, system = self._session, self.system
+        bios = _understood(session, lambda: resources.parse_bios(session.get(system.bios)))
+        errors: list[str] = []
+        failures = [bios.refused] if bios.refused else []
+        pending, pending_error = _partly(
+            session, "the settings object", lambda: _read_pending(session, bios), typing.cast(dict[str, typing.Any], {})
+        )
+        jobs, lockdown = _held(session, system, errors, failures)
+        found = self._found = self._found or _find(session, system, bios.registry, self._registries)
+        return NodeBios(
+            vendor=system.vendor,
+            model=system.model,
+            version=system.version,
+            settings=list_settings(bios, pending, found.registry, explain_why_held(bios, lockdown, jobs), self._keys),
+            registry=found.registry.path if found.registry else "",
+            registry_error=found.error,
+            settings_uri=bios.settings,
+            apply_times=bios.apply_times,
+            jobs=jobs,
+            lockdown=lockdown,
+            # in the words of the BMC
+            last_apply="; ".join(text for text in failures if not session.bmc.holds_secret(text)),
+            pending_error=pending_error,
+            errors=tuple(errors),
+            identity=system.identity,
+            asserted=session.bmc.asserted,
+        )
+
+
+def find_system(session: Session, claims: Claims, to_write: bool) -> resources.System:
+    """Return the system of the node: the one that is named, else the only one with a BIOS, else the only one that is
+    called as the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where
+    another one is proven to be the node's.
+
+    :param claims: what the nodes call themselves
+    :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of
+        itself: a node that lies would choose
+    :raises BmcError: there is none, or not one alone
+    """
+    bmc = session.bmc
+    paths = _understood(
+        session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC")
+    )
+    ids = {last(path): path for path in paths}
+    if bmc.system and bmc.system not in ids:
+        raise session.error(
+            "not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}"
+        )
+    asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
+    systems: dict[str, resources.System] = {}
+    unread: list[BmcError] = []
+    for name, path in asked.items():
+        try:
+            systems[name] = dataclasses.replace(resources.parse_system(session.get(path)), path=path)
+        except BmcError as error:
+            # such as the baseboard of an HGX that is not up yet: the system of the node may be another one
+            if bmc.system or error.cause not in _PARTIAL:
+                raise
+            unread.append(error)
+    with_bios = {name: system for name, system in systems.items() if system.bios}
+    several = len(with_bios) > 1 or bool(unread)
+    own = [
+        system
+        for system in with_bios.values()
+        if several and claims.judge(bmc.node, system.identity, False).state == "proven"
+    ]
+    if len(own) == 1 and not (to_write and len(with_bios) > 1):
+        return own[0]
+    if unread:
+        raise unread[0]
+    if not with_bios:
+        raise session.error(
+            "not_found",
+            f"none of its systems ({', '.join(systems)}) has a Bios",
+            "Update its firmware, or ask the BMC of the host",
+        )
+    if len(with_bios) > 1:
+        remedy = "Name that of the node in rdma_bmc_system (option system)"
+        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", remedy)
+    return next(iter(with_bios.values()))
+
+
+def _find(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
+    """Find the registry of a BIOS, by its own BMC.
+
+    :raises BmcError: the BMC does not answer any more
+    """
+    try:
+        return Found(_understood(session, lambda: _find_registry(session, system, name, registries)))
+    except BmcError as error:
+        if error.cause not in _PARTIAL:
+            raise
+        return Found(None, error.what)
+
+
+def _find_registry(session: Session, system: resources.System, name: str, registries: Registries) -> Registry:
+    known = find_candidates(
+        resources.list_members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name
+    )
+    if not known:
+        raise session.error("not_found", "it has no registry of BIOS attributes", "")
+    if len(known) == 1:
+        path = location(session.get(known[0]))
+        body = session.body(path)
+        return registries.parsed(body, path, lambda: parse(session.resource(path, body), path))
+    for candidate in known[:_MOST_REGISTRIES]:
+        path = location(session.get(candidate))
+        found = session.get(path)
+        if supports(found, system.model, system.serial):
+            return parse(found, path)
+    raise session.error(
+        "not_found",
+        f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}",
+        "",
+    )
+
+
+def _held(
+    session: Session, system: resources.System, errors: list[str], failures: list[str]
+) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
+    """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell.
+
+    :param errors: gets why something could not be read
+    :param failures: gets what the last job failed for
+    """
+    if not system.manager or not system.vendor.lower().startswith(_TELLING):
+        return None, None
+
+    def part(what: str, ask: typing.Callable[[], T]) -> typing.Optional[T]:
+        found, error = _partly(session, what, ask, None)
+        errors.extend([error] if error else [])
+        return found
+
+    manager = part("manager", lambda: resources.parse_manager(session.get(system.manager)))
+    if manager is None:
+        return None, None
+    queue = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
+    failed = resources.explain_failed_job(queue or ())
+    failures.extend([failed] if failed else [])
+    jobs = None if queue is None else resources.parse_bios_jobs(queue)
+    return jobs, (
+        part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
+    )
+
+
+def _read_pending(session: Session, bios: resources.Bios) -> dict[str, typing.Any]:
+    return resources.parse_pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
+
+
+def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
+    source = "the jobs of the BMC"
+    found: list[typing.Mapping[str, typing.Any]] = []
+    page = f"{path}?$expand=*($levels=1)"
+    for _page in range(_MOST_PAGES):
+        answer = session.get(page)
+        jobs = resources.expanded(answer, source)
+        if jobs is None:
+            paths = resources.list_members(answer, source)
+            if len(paths) > _MOST_JOBS:
+                raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
+            jobs = [session.get(path) for path in paths]
+        found += jobs
+        page = resources.next_page(answer)
+        if not page:
+            return found
+    raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
+
+
+def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> tuple[typing.Union[T, U], str]:
+    """Return a part of the answer, and why it is missing.
+
+    :raises BmcError: the BMC does not answer any more
+    """
+    try:
+        return _understood(session, ask), ""
+    except BmcError as error:
+        if error.cause not in _PARTIAL:
+            raise
+        return otherwise, f"{what} could not be read: {error.what}"
+
+
+def _understood(session: Session, ask: typing.Callable[[], T]) -> T:
+    try:
+        return ask()
+    except ParseError as error:
+        raise session.error("not_understood", error.seen, "Update the firmware of the BMC") from None

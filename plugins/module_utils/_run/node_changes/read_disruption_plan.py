@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node
+loses something."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.controllers.gate import GateInputs
+from ..._analysis.disruption.machine_config import left_paused
+from ..._analysis.disruption.sriov import Live, add_gate, list_disturbed, plan
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSettings
+from ..._model.kubernetes.host import HostConfig
+from ..._model.operators.sriov_operator import Policy
+from ..._observe.kubernetes import machines
+from ..._observe.kubernetes.client import ApiError, Cluster, Resource
+from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import machine_config, sriov_operator
+from .drained_pods import keep_budgets, keep_pods, may_leave
+from .gate import read_stand
+from .health_checks import HealthChecks
+
+#: of another kind of cluster: where the API server does not know them, there are none
+_OPTIONAL = ("MachineConfigPool",)
+_T = typing.TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class RenderedObjects:
+    """The objects to apply; an object of the same name in the cluster is replaced."""
+
+    policies: tuple[Policy, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    host_configs: tuple[Resource, ...] = ()
+
+
+class _Reader:
+    """Lists kinds and keeps why one could not be read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.unread: dict[str, str] = {}
+
+    def items(self, kind: str, namespace: str = "") -> tuple[Resource, ...]:
+        try:
+            return self._cluster.list(kind, namespace).items
+        except ApiError as error:
+            self._note(kind, error)
+            return ()
+
+    def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
+        """Keep what is needed of each object of a kind of which there are many."""
+        try:
+            return keep()
+        except ApiError as error:
+            self._note(kind, error)
+            return ()
+
+    def _note(self, kind: str, error: ApiError) -> None:
+        """:raises ApiError: the server cannot be reached"""
+        if error.status == 0:
+            raise error
+        if not (error.absent and kind in _OPTIONAL):
+            self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
+
+    def host_config(self, wanted: Resource) -> HostConfig:
+        """One that cannot be read is taken for one that is not there, and closes the gate."""
+        try:
+            return machines.read_host_config(self._cluster, wanted)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            self.unread[wanted["kind"]] = error.text
+            return machine_config.host_config(wanted)
+
+
+def read_plan(
+    cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
+) -> DisruptionPlan:
+    """Read what decides it, and plan.
+
+    :param namespace: of the operator
+    :raises ApiError: the server cannot be reached
+    :raises ResourceError: an object that is none of its kind
+    """
+    reader = _Reader(cluster)
+    live = Live(
+        nodes=tuple(map(kubernetes.node, reader.items("Node"))),
+        states={
+            name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)
+        },
+        policies=tuple(map(sriov_operator.policy, reader.items("SriovNetworkNodePolicy", namespace))),
+        pools=tuple(
+            {
+                pool.name: pool
+                for pool in (
+                    *map(sriov_operator.node_pool, reader.items("SriovNetworkPoolConfig", namespace)),
+                    *rendered.pools,
+                )
+            }.values()
+        ),
+        settings=_settings(reader, namespace),
+        host_configs=tuple(map(reader.host_config, rendered.host_configs)),
+        unread=reader.unread,
+    )
+    planned = plan(live, rendered.policies, inventory, intent.resource_prefix)
+    if not list_disturbed(planned.nodes) and not live.host_configs:
+        return planned
+    machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
+    new = any(not config.there for config in live.host_configs)
+    if not list_disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
+        return planned
+    if new and not machine_pools:
+        reader.unread.setdefault(
+            "MachineConfig",
+            "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for"
+            " containerd",
+        )
+    kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
+    budgets = reader.kept("PodDisruptionBudget", lambda: keep_budgets(cluster.pages("PodDisruptionBudget")))
+    prefix = intent.resource_prefix
+    whole = dataclasses.replace(
+        live,
+        machine_pools=machine_pools,
+        kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
+        budgets=budgets,
+        pods=reader.kept("Pod", lambda: keep_pods(cluster.pages("Pod", only=may_leave), budgets, (prefix,))),
+    )
+    planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
+    stand = (
+        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        if planned.pools
+        else GateInputs()
+    )
+    return add_gate(planned, stand, machine_pools, intent, inventory)
+
+
+def _settings(reader: _Reader, namespace: str) -> OperatorSettings:
+    configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
+    if not configs:
+        reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")
+        return OperatorSettings()
+    return sriov_operator.operator_settings(configs[0])

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The cluster as a roll of nodes reads it, anew before each step."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.kubernetes.host import HostConfig
+from ..._model.kubernetes.node_roll import Mark
+from ..._observe.kubernetes import machines
+from ..._observe.kubernetes.client import ApiError, Resource
+from ..._observe.kubernetes.client import Cluster as Api
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..._parse.kubernetes.roll_mark import mark
+from ..._parse.operators import machine_config
+from ..._plan.node_roll import RollCluster
+from .drained_pods import keep_budgets, keep_pods, may_leave
+from .gate import read_stand
+from .health_checks import HealthChecks
+
+_T = typing.TypeVar("_T")
+
+
+class RollClusterReader:
+    """Reads one cluster.
+
+    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    """
+
+    def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
+        self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
+
+    def read(self, pods: bool = True, members: bool = False) -> RollCluster:
+        """Read what decides who may go.
+
+        :param pods: also what a drain asks, MachineConfigs, health checks and etcd
+        :param members: also the members of etcd
+        """
+        resources = self._cluster.list("Node").items
+        marks: dict[str, typing.Optional[Mark]] = {}
+        for resource in resources:
+            try:
+                noted = mark(resource)
+            except ParseError:
+                marks[name_of(resource)] = None
+                continue
+            if noted is not None:
+                marks[name_of(resource)] = noted
+        unread: dict[str, str] = {}
+        names = {
+            name_of(resource)
+            for resource in resources
+            if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")
+        }
+
+        def items(kind: str, *place: str) -> tuple[Resource, ...]:
+            try:
+                return self._cluster.list(kind, *place).items
+            except ApiError as error:
+                if not error.absent:
+                    unread[kind] = error.text
+                return ()
+
+        def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
+            """Keep what is needed of each object of a kind that tenants make."""
+            try:
+                return keep()
+            except ApiError as error:
+                unread[kind] = error.text
+                return ()
+
+        def host_config(wanted: Resource) -> HostConfig:
+            """One that can't be read keeps BMCs from the nodes of pools."""
+            try:
+                return machines.read_host_config(self._cluster, wanted)
+            except ApiError as error:
+                unread[str(wanted["kind"])] = error.text
+                return machine_config.host_config(wanted)
+
+        nodes = tuple(map(core.node, resources))
+        stand = read_stand(self._cluster, nodes, pods or members, self._checks if pods else None)
+        pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
+        configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
+        kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
+        budgets = (
+            kept("PodDisruptionBudget", lambda: keep_budgets(self._cluster.pages("PodDisruptionBudget")))
+            if pods
+            else ()
+        )
+        return RollCluster(
+            nodes=nodes,
+            marks=marks,
+            pods=kept("Pod", lambda: keep_pods(self._cluster.pages("Pod", only=may_leave), budgets)) if pods else (),
+            budgets=budgets,
+            machine_pools=pools,
+            unread={**stand.unread, **unread},
+            configs=configs,
+            kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
+            machines=frozenset(names),
+            etcd=stand.etcd,
+            health_checks=stand.health_checks,
+        )

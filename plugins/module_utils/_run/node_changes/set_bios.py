@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets the BIOS of many nodes through their BMCs, each of which must be proven to be the node's. A new value waits for
+a reset, which is left to who may reset the node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.fleet.bios import Wanted
+from ..._model.node.bios import BiosChange, BiosJob, BiosPlan, BiosWrite, NodeBios
+from ..._model.node.identity import Claims
+from ..._model.run.guard import Guard
+from ..._observe.process import many
+from ..._observe.redfish.bmc import Bmc, BmcError
+from ..._observe.redfish.session import Session
+from ..._observe.redfish.trust import Trust
+from ..._observe.redfish.writer import Writer, refuse_stranger
+from ..._plan.bios import make_body, plan, waits
+from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
+
+#: seconds of one BMC, all answers together; it is read twice
+SECONDS = 120.0
+#: refusals that concern this moment: somebody else wrote meanwhile, or the connection broke and nobody knows what
+#: became of it
+_LOOK_AGAIN = ("changed", "closed")
+
+
+@dataclasses.dataclass(frozen=True)
+class May:
+    """The permission that each write to a BMC needs.
+
+    :ivar claims: what the nodes call themselves
+    :ivar guard: the right to write
+    """
+
+    claims: Claims
+    guard: Guard
+
+
+def set_all(
+    bmcs: typing.Iterable[Bmc],
+    wanted: typing.Mapping[str, Wanted],
+    trust: Trust,
+    may: May,
+    check_mode: bool = False,
+    parallel: int = PARALLEL,
+    seconds: float = SECONDS,
+) -> typing.Iterator[tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
+    """Each BMC with what was written to it, or why nothing was, in the order in which they end.
+
+    :param wanted: by node
+    :param may: what each write is asked about
+    :param check_mode: only say what would be written
+    :param parallel: BMCs at once
+    :param seconds: that one BMC has in all
+    """
+    registries = Registries()
+
+    def work(bmc: Bmc) -> BiosChange:
+        return set_one(bmc, wanted[bmc.node], trust, registries, may, check_mode, seconds)
+
+    return many.outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
+
+
+def set_one(
+    bmc: Bmc,
+    wanted: Wanted,
+    trust: Trust,
+    registries: Registries,
+    may: May,
+    check_mode: bool = False,
+    seconds: float = SECONDS,
+) -> BiosChange:
+    """Write to one BMC what is wanted and neither there nor waiting.
+
+    :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or
+        the BMC did not take it
+    :raises RdmaError: the right to write is lost
+    """
+    asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
+    with Session(bmc, trust, asked.seconds) as session:
+        reader = BiosReader(session, asked, registries)
+        refuse_stranger(session, may.claims, reader.system.identity)
+        writer = Writer(session, reader.system, may.claims, may.guard)
+        bios, todo = _decide(session, reader, wanted)
+        if check_mode or not todo:
+            return _change(bios, wanted, todo, check_mode)
+        try:
+            job = writer.patch(bios.settings_uri, make_body(bios, todo))
+        except BmcError as error:
+            if error.cause not in _LOOK_AGAIN:
+                raise
+            bios, left = _decide(session, reader, wanted)
+            if not left:
+                # it took them before the connection broke, or somebody else has set the same
+                return _change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
+            todo, job = left, writer.patch(bios.settings_uri, make_body(bios, left))
+        return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
+
+
+def _decide(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
+    """Read the BIOS, and decide the values to write.
+
+    :raises BmcError: something that is wanted is not to be had
+    """
+    bios = reader.read()
+    if bios.pending_error:
+        raise session.error(
+            "not_understood",
+            f"what waits for a reset is not known: {bios.pending_error}",
+            "See the log of the BMC, and restart it",
+        )
+    found = plan(bios, wanted)
+    if found.refusals:
+        first = found.refusals[0]
+        remedies = dict.fromkeys(one.remedy for one in found.refusals)
+        raise session.error(
+            first.cause, "; ".join(f"{one.key}: {one.why.rstrip('.')}" for one in found.refusals), "; ".join(remedies)
+        )
+    return bios, found.writes
+
+
+def _kept(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
+    """Return the BIOS after a write that the BMC said yes to.
+
+    :raises BmcError: something of it neither holds nor waits
+    """
+    bios = reader.read()
+    if job and bios.jobs == ():
+        # a queue of jobs may show a new one late
+        bios = dataclasses.replace(bios, jobs=(BiosJob(job, "new"),))
+    left = BiosPlan() if bios.pending_error else plan(bios, wanted)
+    lost = [f"{one.attribute} (it stays {one.before})" for one in left.writes] + [one.why for one in left.refusals]
+    if bios.pending_error or lost:
+        what = bios.pending_error or f"nothing waits of {', '.join(lost)}"
+        raise session.error(
+            "not_kept",
+            f"the BMC said yes, and {what}",
+            "See the log of the BMC; update its firmware, or set this on the setup screen",
+        )
+    return bios
+
+
+def _change(
+    bios: NodeBios, wanted: Wanted, writes: tuple[BiosWrite, ...], check_mode: bool, job: str = ""
+) -> BiosChange:
+    waiting = waits(bios, wanted) or (check_mode and any(write.reset_required for write in writes))
+    return BiosChange(writes, waiting, job or (bios.jobs[0].id if bios.jobs and waiting else ""))

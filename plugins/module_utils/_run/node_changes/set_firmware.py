@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets the firmware of a node's HCAs by mstconfig, one HCA after the other, and asks it again. Never resets one."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.base.operand import operand
+from ..._model.node.firmware import FirmwareChange, NodeFirmware, way_of_reset
+from ..._model.node.hca import NodeHcas
+from ..._model.run.guard import LONGEST
+from ..._observe.node.firmware import Tool, find_tool, read_firmware
+from ..._observe.process import command
+from ..._plan.firmware import WishesOf, list_changes, list_unmet, waiting
+
+_SET_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareOutcome:
+    """:ivar changes: of each HCA, those with nothing to set as well
+    :ivar resets: how the settings of each HCA for which that is due come into force, by its address
+    """
+
+    changes: tuple[FirmwareChange, ...]
+    resets: dict[str, str]
+
+
+def set_firmware(
+    hcas: NodeHcas,
+    root: str,
+    chosen: typing.Sequence[str],
+    wishes_of: WishesOf,
+    dry: bool,
+    clock: typing.Callable[[], float] = time.monotonic,
+) -> FirmwareOutcome:
+    """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster
+    after that.
+
+    :param root: sysfs of the kernel that the tools ask
+    :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
+    :param dry: set nothing
+    :raises ToolMissing: there is no mstconfig
+    :raises FirmwareError: something can't be set; then nothing is
+    :raises RdmaError: the tool failed, or the firmware did not take a value
+    """
+    end = clock() + LONGEST
+    tool = find_tool()
+    seen = _read(hcas, root, chosen)
+    planned = list_changes(seen, wishes_of)
+    done: list[str] = []
+    for change in planned if not dry else ():
+        if change.after:
+            if clock() + _SET_SECONDS > end:
+                told = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+                raise RdmaError(
+                    f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s",
+                    f"{told}. Run again",
+                )
+            _set(tool, change, done)
+            done.append(change.address)
+    later = _read(hcas, root, done) if done else NodeFirmware()
+    after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
+    for address in done:
+        missed = list_unmet(after[address], wishes_of(address))
+        if missed:
+            raise RdmaError(
+                f"{address}: the tool took {', '.join(missed)}, and the next value is another",
+                f"Look at mstconfig -d {address} -e query",
+            )
+    due = [
+        change
+        for change in planned
+        if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)
+    ]
+    return FirmwareOutcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
+
+
+def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmware:
+    seen = read_firmware(hcas, root, chosen, every=True)
+    missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
+    if missing:
+        raise RdmaError(f"no physical function {', '.join(missing)}", "Take addresses that lspci -D shows on this node")
+    # with none named, those that no tool can set are not meant
+    return seen if chosen else NodeFirmware(tuple(hca for hca in seen.hcas if hca.settings or hca.errors))
+
+
+def _set(tool: Tool, change: FirmwareChange, done: typing.Sequence[str]) -> None:
+    wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
+    finished = command.run(
+        [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS
+    )
+    if finished.rc != 0:
+        before = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+        raise RdmaError(finished.failure, before)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes kernel arguments for the next boot of a node, and takes back those that it wrote and no others. Never reboots.
+
+Two tools do it: a drop-in and ``update-grub`` (Debian, Ubuntu), or ``grubby`` (RHEL and its kin). What of it is ours
+stands in a file. That is written before the boot loader is told, so that a run that was killed in between is taken up
+by the next one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.node.kernel_arguments import DROP_IN, RECORD
+from ..._observe.node.left_arguments import read_left_arguments
+from ..._observe.process import command
+from ..._parse.node import kernel_arguments as parse
+from ..._render.node.kernel_arguments import grub_drop_in
+from ..._store.files import remove, write_text
+
+Arguments = tuple[str, ...]
+
+_GRUB, _OSTREE = "boot/grub/grub.cfg", "run/ostree-booted"
+#: what passes through a shell, and through sed in grubby, as it is
+_ARGUMENT = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.,:=@/+%~-]{0,255}\Z", re.ASCII)
+#: update-grub asks each disk for other systems
+_SECONDS = 300.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgumentsOutcome:
+    """:ivar before: arguments of ours for the next boot; after: the same, afterwards
+    :ivar changed: whether something was written, or would be
+    :ivar missing: wanted, and not given to the kernel that runs
+    :ivar refusal: why the next boot can't be set, with what to do; then nothing was written
+    :ivar loader: by what it is set
+    """
+
+    before: Arguments = ()
+    after: Arguments = ()
+    changed: bool = False
+    missing: Arguments = ()
+    refusal: str = ""
+    boot: str = ""
+    loader: str = ""
+
+
+class _Loader(typing.Protocol):
+    """A boot loader.
+
+    :ivar name: for the reader
+    """
+
+    name: str
+
+    def own(self) -> typing.Optional[Arguments]:
+        """Return the arguments that we have written; None where we have written nothing."""
+
+    def entries(self) -> tuple[Arguments, ...]:
+        """Return the kernel arguments of each entry."""
+
+    def unfinished(self) -> bool:
+        """Return whether the boot loader lacks something that we have written."""
+
+    def conflict(self, added: Arguments) -> str:
+        """Return why these can't be added without changing arguments of others."""
+
+    def write(self, before: Arguments, after: Arguments) -> None:
+        """Replace what we have written."""
+
+
+def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
+    """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all
+    entries is left to them.
+
+    :param root: folder with the node's files
+    :param dry: write nothing
+    :raises RdmaError: an argument is none, a file can't be read or written, or the tool failed
+    """
+    wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
+    if wrong:
+        raise RdmaError(
+            f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
+            "List each one by itself, without spaces and quotes",
+        )
+    running = parse.parse_command_line(_text(os.path.join(root, "proc/cmdline")))
+    boot = _text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
+    missing = tuple(argument for argument in wanted if argument not in running)
+    loader, refusal = _loader(root)
+    if loader is None:
+        noted = read_left_arguments(root)
+        return ArgumentsOutcome(
+            noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot
+        )
+    own = loader.own()
+    if own is None and not wanted:
+        noted = read_left_arguments(root)
+        return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
+    entries, before = loader.entries(), own or ()
+    after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
+    due = (
+        after != before
+        or (own is not None and (not after or loader.unfinished()))
+        or any(_lack(entries, argument) for argument in after)
+    )
+    conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
+    if conflict:
+        return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name)
+    if due and not dry:
+        loader.write(before, after)
+        late = [argument for argument in after if _lack(loader.entries(), argument)]
+        if late:
+            raise RdmaError(
+                f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
+                "See the settings of the boot loader on the node",
+            )
+    return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
+
+
+def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
+    return any(argument not in entry for entry in entries)
+
+
+def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
+    """Return the boot loader's own tool, or why there is none."""
+    if os.path.lexists(os.path.join(root, _OSTREE)):
+        return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
+    path = command.search_path()
+    grubby, update = shutil.which("grubby", path=path), shutil.which("update-grub", path=path)
+    if grubby is not None:
+        return _Grubby(grubby, root), ""
+    if update is not None and os.path.exists(os.path.join(root, _GRUB)):
+        return _Grub(update, root), ""
+    return (
+        None,
+        "the node has neither grubby nor update-grub with /boot/grub/grub.cfg. Set them where its kernel is started.",
+    )
+
+
+class _Grub:
+    """GRUB of Debian and Ubuntu: the drop-in is what we have written."""
+
+    name = "update-grub"
+
+    def __init__(self, tool: str, root: str) -> None:
+        self._tool, self._file, self._made = tool, os.path.join(root, DROP_IN), os.path.join(root, _GRUB)
+
+    def own(self) -> typing.Optional[Arguments]:
+        return parse.drop_in(_text(self._file)) if os.path.lexists(self._file) else None
+
+    def entries(self) -> tuple[Arguments, ...]:
+        return parse.parse_grub_entries(_text(self._made))
+
+    def unfinished(self) -> bool:
+        return os.stat(self._file).st_mtime_ns > os.stat(self._made).st_mtime_ns
+
+    def conflict(self, added: Arguments) -> str:
+        # it comes after what others have set, and takes nothing away
+        return ""
+
+    def write(self, before: Arguments, after: Arguments) -> None:
+        # an empty one stays until GRUB is without it, so that a run that was killed is taken up
+        write_text(self._file, grub_drop_in(after))
+        _run([self._tool])
+        if not after:
+            remove(self._file)
+
+
+class _Grubby:
+    """Entries of the boot loader specification: what we have written stands in a file of ours, one argument on each
+    line."""
+
+    name = "grubby"
+
+    def __init__(self, tool: str, root: str) -> None:
+        self._tool, self._file = tool, os.path.join(root, RECORD)
+
+    def own(self) -> typing.Optional[Arguments]:
+        return tuple(_text(self._file).split()) if os.path.lexists(self._file) else None
+
+    def entries(self) -> tuple[Arguments, ...]:
+        return parse.parse_grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
+
+    def unfinished(self) -> bool:
+        # what is noted and not to be there any more makes a difference by itself
+        return False
+
+    def conflict(self, added: Arguments) -> str:
+        keys = {argument.partition("=")[0] for argument in added}
+        others = {
+            one for entry in self.entries() for one in entry if one.partition("=")[0] in keys and one not in added
+        }
+        # grubby keeps one value of each name
+        return (
+            f"its boot entries have {', '.join(sorted(others))} already, which is not ours. Take it from them, or from"
+            " the intent."
+            if others
+            else ""
+        )
+
+    def write(self, before: Arguments, after: Arguments) -> None:
+        write_text(self._file, "".join(f"{argument}\n" for argument in dict.fromkeys((*before, *after))))
+        gone = [argument for argument in before if argument not in after]
+        if gone:
+            _run([self._tool, "--update-kernel=ALL", f"--remove-args={' '.join(gone)}"])
+        if after:
+            _run([self._tool, "--update-kernel=ALL", f"--args={' '.join(after)}"])
+        if after:
+            write_text(self._file, "".join(f"{argument}\n" for argument in after))
+        else:
+            remove(self._file)
+
+
+def _run(argv: typing.Sequence[str]) -> command.Finished:
+    finished = command.run(argv, _SECONDS)
+    if finished.rc != 0:
+        raise RdmaError(finished.failure, "Run it on the node as root, and correct what it says")
+    return finished
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="backslashreplace") as file:
+            return file.read()
+    except OSError as error:
+        raise RdmaError(
+            f"{path} can't be read: {error.strerror}", "Look whether it is there, and become root"
+        ) from error

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets sysctls and files of sysfs on a node, now and at each boot: by a file for systemd-sysctl and one for
+systemd-tmpfiles, which are the collection's.
+
+[man sysctl.d(5), tmpfiles.d(5): type ``w`` writes into the files that are there]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import os
+import re
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._render.node.kernel_settings import sysctl_file, sysctl_line, tmpfiles_file
+from ..._store.files import remove, write_text
+
+SYSCTL, TMPFILES = "etc/sysctl.d/90-linerate-rdma.conf", "etc/tmpfiles.d/linerate-rdma.conf"
+_KEY = re.compile(r"\A[a-z0-9_]{1,64}(?:\.[A-Za-z0-9_-]{1,64}){1,8}\Z", re.ASCII)
+_FILE = re.compile(r"\A/sys(?:/[A-Za-z0-9_*-][A-Za-z0-9_*.-]{0,127}){1,16}\Z", re.ASCII)
+_VALUE = re.compile(r"\A[A-Za-z0-9_+-]{1,64}\Z", re.ASCII)
+#: a number that a sysctl must have at least (>) or at most (<), as TuneD writes it
+_BOUND = re.compile(r"\A([<>])([0-9]{1,18})\Z", re.ASCII)
+#: characters of a file that are read
+_MOST = 65536
+
+Values = typing.Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingsOutcome:
+    """:ivar changes: a line for each change, or for what would be changed
+    :ivar absent: what the kernel of the node does not have; it is left out
+    :ivar before: text of both files; after: the same, afterwards
+    """
+
+    changes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+
+
+def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
+    """Have the kernel that runs, and each one after it, get these values, and nothing of ours beside them. Without any,
+    both files go.
+
+    What the kernel has by then stays as it is until the next boot: nothing is known of what was there before.
+
+    :param sysctl: value, or bound, by key: a value within its bound is left to whoever set it
+    :param sysfs: value by path, which may have ``*``
+    :param root: folder with the node's files
+    :param dry: write nothing
+    :raises RdmaError: a key, a path or a value is none, a file can't be read or written, or the kernel takes a value
+        not
+    """
+    _refuse(sysctl, sysfs)
+    before = {
+        name: _text(os.path.join(root, name)) if os.path.lexists(os.path.join(root, name)) else ""
+        for name in (SYSCTL, TMPFILES)
+    }
+    absent: list[str] = []
+    ours: dict[str, str] = {}
+    due: list[tuple[str, str, str]] = []
+    for key, value in sysctl.items():
+        path = os.path.join(root, "proc/sys", *key.split("."))
+        if not os.path.exists(path):
+            absent.append(key)
+            continue
+        now = _text(path).strip()
+        chosen, number = _choose(value, now), value.lstrip("<>")
+        if chosen != now:
+            due.append((path, chosen, f"sysctl {key}: {now} -> {chosen}"))
+        # what is within its bound by others than our own file is left to them
+        if chosen != now or chosen == value or sysctl_line(key, number) in before[SYSCTL].splitlines():
+            ours[key] = number
+    for pattern, value in sysfs.items():
+        paths = sorted(glob.glob(os.path.join(root, pattern.lstrip("/"))))
+        if not paths:
+            absent.append(pattern)
+        for path in paths:
+            now = _text(path).strip()
+            if value != now and f"[{value}]" not in now.split():
+                due.append((path, value, f"{os.path.join('/', os.path.relpath(path, root))}: {now} -> {value}"))
+    after = {
+        SYSCTL: sysctl_file(ours),
+        TMPFILES: tmpfiles_file({path: value for path, value in sysfs.items() if path not in absent}),
+    }
+    files = [(name, text) for name, text in after.items() if text != before[name]]
+    changes = [f"{'wrote' if text else 'removed'} /{name}" for name, text in files] + [
+        line for _path, _value, line in due
+    ]
+    if not dry:
+        for name, text in files:
+            _put(os.path.join(root, name), text)
+        for path, value, _line in due:
+            _set(path, value)
+    return SettingsOutcome(tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()))
+
+
+def _refuse(sysctl: Values, sysfs: Values) -> None:
+    """:raises RdmaError: what is not of the form that the kernel's files have"""
+    wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
+    wrong += [value for value in sysctl.values() if not (_VALUE.match(value) or _BOUND.match(value))]
+    wrong += [value for value in sysfs.values() if not _VALUE.match(value)]
+    if wrong:
+        raise RdmaError(
+            f"{', '.join(map(repr, wrong[:5]))}: no sysctl, path below /sys, or value of one", "Correct the option"
+        )
+
+
+def _choose(value: str, now: str) -> str:
+    """Choose the value of a sysctl: the value itself; of a bound the number, or the present value where that is within
+    the bound."""
+    bound = _BOUND.match(value)
+    if bound is None:
+        return value
+    number = int(bound[2])
+    within = now.isdecimal() and (int(now) >= number if bound[1] == ">" else int(now) <= number)
+    return now if within else bound[2]
+
+
+def _put(path: str, text: str) -> None:
+    if not text:
+        remove(path)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write_text(path, text)
+
+
+def _set(path: str, value: str) -> None:
+    """:raises RdmaError: the kernel refuses the value, or has another one afterwards"""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(value)
+    except OSError as error:
+        raise RdmaError(
+            f"{path} does not take {value}: {error.strerror}",
+            "See what the kernel of the node has for it, and become root",
+        ) from error
+    now = _text(path).strip()
+    if now != value and f"[{value}]" not in now.split():
+        raise RdmaError(
+            f"{path} was given {value}, and has {now[:100]}", "See what else sets it on the node, such as TuneD"
+        )
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="backslashreplace") as file:
+            return file.read(_MOST)
+    except OSError as error:
+        raise RdmaError(f"{path} can't be read: {error.strerror}", "Become root") from error

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets what the intent asks for of the host under the network, where OpenShift's Node Tuning Operator does it, and
+waits until each node has it.
+
+A poll: the operator writes one object for each node, within seconds.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, find_setting, parent
+from ..._model.intent.intent import Intent
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
+from ..._observe.kubernetes.apply import Outcome, apply_all, existing, ours
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._parse.operators import node_tuning
+from ..._render.node.tuned import data, render_tuned
+
+PAUSE_SECONDS = 2.0
+Say = typing.Callable[[str], None]
+
+
+class TuningSetter:
+    """:param pause: sleeps; given in, as ``clock``, so that a test needs no time"""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        intent: Intent,
+        nodes: typing.Sequence[str],
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+    ) -> None:
+        self._cluster, self._intent, self._nodes = cluster, intent, nodes
+        self._clock, self._pause, self._say = clock, pause, say
+        self._selector = intent.cluster.node_selector
+
+    def run(
+        self, settings: Settings, check_mode: bool, limit: float
+    ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
+        """Set the values, and return the outcome, that of the Tuned, and the nodes whose settings may have changed.
+
+        :param limit: of the wait, in seconds
+        :raises ApiError: the server cannot be reached, or does not tell
+        """
+        if not settings.rows:
+            return TuningSet("nothing"), (), ()
+        if not self._cluster.serves(GROUP):
+            return TuningSet("kernel_settings"), (), ()
+        there = {name_of(item): core.node(item) for item in self._cluster.list("Node").items}
+        taking_part = [there[name] for name in self._nodes if name in there]
+        wanted = render_tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
+        why, remedy = self._refusal(wanted, taking_part)
+        if why:
+            return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
+        text = data(settings, parent(taking_part))
+        before = self._stand(text, 0.0)
+        (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
+        if outcome.applied.action == "refused":
+            remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/tuning.yml."
+            return (
+                TuningSet(
+                    "tuned", refusal=f"the API server refuses the Tuned: {outcome.applied.refusal}", remedy=remedy
+                ),
+                (outcome,),
+                (),
+            )
+        if check_mode:
+            stand = dict.fromkeys(self._nodes, NodeSetting("planned")) if outcome.changed else before
+            return TuningSet("tuned", stand), (outcome,), ()
+        new = self._nodes if outcome.changed else [name for name in self._nodes if before[name].state != "set"]
+        return TuningSet("tuned", self._wait(text, limit)), (outcome,), tuple(new)
+
+    def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
+        """Asked before anything is written."""
+        found = existing(self._cluster, wanted)
+        if found is not None and not ours(found):
+            return (
+                f"Tuned {TUNED} in {NAMESPACE} is somebody else's: it has not our label",
+                f"Rename or delete it: oc -n {NAMESPACE} get tuned {TUNED} -o yaml.",
+            )
+        try:
+            profiles = {
+                name_of(item): node_tuning.selected_nodes(item)
+                for item in self._cluster.list("PerformanceProfile").items
+            }
+        except ApiError as error:
+            if not error.absent:
+                raise
+            profiles = {}
+        return explain_refusal(profiles, nodes)
+
+    def _stand(self, text: str, seconds: float) -> dict[str, NodeSetting]:
+        seen = self._look()
+        return {name: find_setting(name, text, self._selector, seen, seconds) for name in self._nodes}
+
+    def _look(self) -> TuningState:
+        tuneds = self._cluster.list("Tuned", NAMESPACE).items
+        return TuningState(
+            {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
+            {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
+            tuple(
+                core.pod(item)
+                for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned", only=is_made_pod).items
+            ),
+            next((node_tuning.invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
+            {
+                profile: f"Tuned {name_of(item)}, priority {number}"
+                for item in tuneds
+                for profile, number in node_tuning.recommends(item).items()
+            },
+        )
+
+    def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
+        """Return the stand of all nodes once none is to be waited for, or at the end of the time."""
+        start, told = self._clock(), ""
+        while True:
+            seconds = self._clock() - start
+            stand = self._stand(text, seconds)
+            coming = [f"{name}: {item.why}" for name, item in stand.items() if item.state == "coming"]
+            line = (
+                f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have"
+                f" it{f'; {coming[0]}' if coming else ''}"
+            )
+            if line != told:
+                self._say(f"{seconds:.0f} s  {line}")
+                told = line
+            if not coming or seconds >= limit:
+                return stand
+            self._pause(PAUSE_SECONDS)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The preflight of a disconnected site: is all that a run would pull on the mirror. Charts are read from there, and so
+are the images that they name."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.intent.mirror import Mirror, MirrorAnswer, MirrorFacts, on_mirror
+from ..._model.kubernetes.pulls import ChartPull, ChartSeen, Pulls
+from ..._model.kubernetes.registry import Logins
+from ..._observe.kubernetes.helm import default_values, look_at_charts
+from ..._observe.kubernetes.registry import RegistryQuery, ask
+from ..._plan.mirror import collect_values_on_mirror, merge, place_chart_on_mirror
+from ..._plan.pulls import ChartWithValues
+from ..._render.cluster import pulls as render
+
+Charts = typing.Mapping[str, ChartWithValues]
+
+
+def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
+    """Return the charts where the mirror has them. Their values still name the images of the sources."""
+    return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
+
+
+def elsewhere(
+    helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
+) -> tuple[str, ...]:
+    """Images that a chart has pulled from elsewhere though its values name the mirror: they stand in its templates.
+
+    :param charts: on the mirror
+    :param seen: what they name without these values
+    """
+    renamed: dict[str, ChartWithValues] = {}
+    problems = []
+    for name, (chart, values) in charts.items():
+        if seen[name].error:
+            continue
+        try:
+            renamed[name] = (chart, merge(collect_values_on_mirror(default_values(helm, chart), mirror), values))
+        except RdmaError as error:
+            problems.append(f"operator {name}: {error}")
+    for name, found in look_at_charts(helm, renamed, kubernetes).items():
+        problems += [f"operator {name}: {found.error}"] if found.error else []
+        problems += [
+            f"operator {name}: {image.name}" for image in found.images if on_mirror(image.name, mirror) != image.name
+        ]
+    return tuple(problems)
+
+
+def ask_mirror(
+    pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
+) -> MirrorFacts:
+    """Ask the registries for each image, and for each chart that a registry has.
+
+    :param pulls: with the names that the sources have
+    :param authority: file with certificates in place of the system's; empty: the system's
+    :param limit: seconds for all of it
+    :param unchanged: as ``elsewhere`` found
+    :raises RdmaError: the file of the authority cannot be read
+    """
+    wanted = [
+        MirrorAnswer(
+            image.name,
+            on_mirror(image.name, mirror),
+            image.needed_by,
+            _put(image.name, image.by_system, mirror),
+            "silent",
+            "",
+            image.by_system,
+        )
+        for image in pulls.images
+    ]
+    for chart in pulls.charts:
+        place = on_mirror(_name(chart), mirror)
+        # a repository that has no mirror is no registry; Helm has told whether it has the chart
+        if not chart.repository or place != _name(chart):
+            put = render.pushed(chart, mirror) if chart.repository else (render.copied(chart.image, mirror),)
+            wanted.append(MirrorAnswer(_name(chart), place, chart.needed_by, put, "silent"))
+    said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
+    answers = []
+    for item in wanted:
+        found = said[RegistryQuery(item.place, item.by_system)]
+        answers.append(
+            MirrorAnswer(item.source, item.place, item.needed_by, item.put, found.state, found.words, item.by_system)
+        )
+    return MirrorFacts(tuple(answers), pulls.unlisted, unchanged)
+
+
+def _name(chart: ChartPull) -> str:
+    """As an image of a registry."""
+    return (
+        chart.image
+        or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"
+    )
+
+
+def _put(name: str, by_system: bool, mirror: Mirror) -> tuple[str, ...]:
+    return (render.copied(f"{name}-SYSTEM", mirror),) if by_system else (render.copied(name, mirror),)

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Has OLM install operators: makes what it needs, approves what was asked for and no more, and waits by what the API
+server tells."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+from ..._analysis.controllers.olm import Next, Place, Seen, judge, subscription_of, uncounted
+from ..._model.base.errors import RdmaError
+from ..._model.base.text import plain
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.operators.olm import GROUP, ORIGINALS, OlmFacts, OperatorStatus, OperatorWish
+from ..._observe.kubernetes import olm as observe
+from ..._observe.kubernetes.apply import Outcome, apply_all
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._observe.kubernetes.operator_namespaces import find_absent, refuse_package, try_to_refuse
+from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
+from ..._parse.operators import olm
+from ..._plan.olm import Arranged, arrange
+from ..cluster.watch import Change, WatchFeed
+
+#: kind: where it goes in Seen, and its parser. Those that tell which Subscriptions count come before these
+_KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
+    "CatalogSource": ("catalogs", olm.catalog),
+    "OperatorGroup": ("groups", olm.operator_group),
+    "ClusterServiceVersion": ("versions", olm.service_version),
+    "Subscription": ("subscriptions", olm.subscription),
+    "InstallPlan": ("plans", olm.install_plan),
+}
+SELECTORS = {"ClusterServiceVersion": ORIGINALS}
+#: seconds for which news is gathered before it is judged
+SETTLE_SECONDS = 0.1
+#: how old what is not watched may get while it explains something: pods, addresses of webhooks
+LOOK_SECONDS = 5.0
+#: between two times that OLM is asked to look at a Subscription again
+AGAIN_SECONDS = 10.0
+#: of our Subscriptions: OLM looks at one that changes
+AGAIN = "linerate.rdma/look-again"
+
+Say = typing.Callable[[str], None]
+Answer = tuple[OlmFacts, tuple[Outcome, ...]]
+
+
+def refuse_without_olm(cluster: Cluster) -> None:
+    """:raises RdmaError: the cluster has no OLM"""
+    if not cluster.serves(GROUP):
+        remedy = "Install OLM (operator-sdk olm install), or install the operators by Helm"
+        raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
+
+
+def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> Seen:
+    """All that OLM shows, once.
+
+    :raises ApiError: it cannot be read
+    """
+    wishes, seen = tuple(wishes), Seen()
+    for kind in _KINDS:
+        only = observe.of_namespaces(_spaces(wishes, seen)) if kind == "Subscription" else None
+        listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
+        seen = take(seen, Change(kind, "replace", listed.items))
+    return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
+
+
+def _spaces(wishes: typing.Iterable[OperatorWish], seen: Seen) -> frozenset[str]:
+    """Namespaces in which a Subscription may count: those of the wishes, and those in which OLM installs something. No
+    tenant can make an OperatorGroup or a ClusterServiceVersion."""
+    return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
+
+
+def _place(item: Resource) -> Place:
+    return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
+
+
+def take(seen: Seen, change: Change) -> Seen:
+    """What was seen, with a change.
+
+    :raises ResourceError: an object that is none of its kind
+    """
+    field, parse = _KINDS[change.kind]
+    after = {} if change.action == "replace" else dict(getattr(seen, field))
+    for item in change.items:
+        if change.action == "drop":
+            after.pop(_place(item), None)
+        else:
+            after[_place(item)] = parse(item)
+    return dataclasses.replace(seen, **{field: after})
+
+
+class Installer:
+    """Installs operators, or says what it would do.
+
+    :param clock: monotonic seconds
+    :param say: takes a line for the reader whenever an operator's state changes
+    :param stamp: a text that is another one each time
+    :param haste: what all patience is divided by
+    :param trusted: namespaces that are not examined
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        stamp: typing.Callable[[], str],
+        haste: float = 1.0,
+        trusted: typing.Container[str] = (),
+    ) -> None:
+        self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = (
+            cluster,
+            clock,
+            pause,
+            say,
+            stamp,
+            haste,
+        )
+        self._trusted = trusted
+        self._outcomes: list[Outcome] = []
+        #: of each package: the kind of its trouble, and since when
+        self._since: dict[str, tuple[str, float]] = {}
+        #: what was read, or asked for, and when
+        self._read: dict[tuple[str, str, str], float] = {}
+        #: InstallPlans that were approved; an error where that was refused
+        self._approved: dict[Place, str] = {}
+        self._told: dict[str, str] = {}
+
+    def run(self, wishes: typing.Sequence[OperatorWish], check_mode: bool, limit: float) -> Answer:
+        """What became of each operator, and of each object.
+
+        :param limit: of the wait, in seconds
+        :raises RdmaError: the cluster has no OLM, or what it shows cannot be read
+        """
+        refuse_without_olm(self._cluster)
+        seen = look(self._cluster, wishes)
+        for wish in wishes:
+            for place in uncounted(wish, seen):
+                self._say(
+                    f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace"
+                    f" {wish.namespace}: it does not count"
+                )
+        absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
+        arranged = arrange(wishes, seen, dict(self._untrusted(wishes, seen)))
+        self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause, absent))
+        refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
+        rest = [wish for wish in arranged.waited_for if wish.package not in refused]
+        for stand in refused.values():
+            self._tell(stand, 0.0)
+        stands = self._foreseen(rest, seen) if check_mode else self._wait(rest, seen, limit)
+        found = {**refused, **{stand.package: stand for stand in stands}}
+        return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
+
+    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[tuple[str, str]]:
+        """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
+
+        :raises ApiError: the server cannot be reached
+        """
+        for wish in wishes:
+            there = subscription_of(wish, seen)
+            if wish.namespace not in self._trusted and (there is None or there.ours):
+                packages = [other.package for other in wishes if other.namespace == wish.namespace]
+                beside = [
+                    item
+                    for item in seen.subscriptions.values()
+                    if item.namespace == wish.namespace and item.package in packages
+                ]
+                installed = any((item.namespace, item.installed) in seen.versions for item in beside)
+                why = try_to_refuse(refuse_package, self._cluster, wish.namespace, packages, installed)
+                if why:
+                    yield wish.namespace, plain(why)
+
+    def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
+        """Operators that the API server refused an object of."""
+        for wish in arranged.waited_for:
+            for outcome in self._outcomes:
+                applied = outcome.applied
+                shared = applied.kind != "Subscription" and wish.namespace in (applied.namespace, applied.name)
+                if applied.action == "refused" and (shared or applied.fabric == wish.package):
+                    why = f"the API server refuses {applied.kind} {applied.name}: {applied.refusal}"
+                    remedy = (
+                        "Correct what it names, or give the user of the kubeconfig the rights of"
+                        " docs/rbac/operators-olm.yml"
+                    )
+                    yield OperatorStatus(wish.package, wish.namespace, "failed", why, remedy)
+                    break
+
+    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[OperatorStatus]:
+        """How a run would begin. Services of webhooks are looked at, nothing is waited for."""
+        changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
+        nexts = judge(wishes, seen)
+        for step, (wish, explained) in zip(
+            nexts, zip(wishes, judge(wishes, self._explained(nexts, seen, self._clock())))
+        ):
+            stand = explained.stand
+            if step.approve:
+                self._outcomes.append(self._approval(step))
+                yield dataclasses.replace(
+                    stand, phase="planned", detail=f"InstallPlan {stand.namespace}/{step.approve} would be approved"
+                )
+            elif wish.package in changed:
+                yield dataclasses.replace(
+                    stand,
+                    phase="planned",
+                    detail="its objects would be made or changed; what OLM makes of them is not known before",
+                )
+            else:
+                yield stand
+
+    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> tuple[OperatorStatus, ...]:
+        """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
+        if not wishes:
+            return ()
+        only = {"Subscription": observe.of_namespaces(_spaces(wishes, seen))}
+        feed = WatchFeed(self._cluster, {}, tuple(_KINDS), selectors=SELECTORS, only=only)
+        feed.start()
+        with contextlib.ExitStack() as stack:
+            stack.callback(feed.stop)
+            return self._follow(feed, wishes, Seen(packages=seen.packages), limit)
+
+    def _follow(
+        self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float
+    ) -> tuple[OperatorStatus, ...]:
+        start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
+        while True:
+            now = self._clock()
+            nexts = judge(wishes, seen) if not unread else ()
+            stands = tuple(self._judged(step, now) for step in nexts)
+            for stand in stands:
+                self._tell(stand, now - start)
+            if nexts and all(stand.phase != "waiting" for stand in stands):
+                return stands
+            if now - start >= limit:
+                return stands or tuple(_unread(wish, unread) for wish in wishes)
+            for step in nexts:
+                self._act(step, now)
+            explained = self._explained(nexts, seen, now)
+            if explained != seen:
+                seen = explained
+                continue
+            change = feed.get(min(self._wake(nexts, now), start + limit - now))
+            settled = self._clock() + SETTLE_SECONDS
+            while change is not None:
+                if change.action != "error":
+                    seen = take(seen, change)
+                    unread.pop(change.kind, None)
+                elif change.kind in unread:
+                    unread[change.kind] = change.error
+                change = feed.get(max(0.0, settled - self._clock()))
+
+    def _judged(self, step: Next, now: float) -> OperatorStatus:
+        """A trouble that lasts is a failure."""
+        stand, trouble = step.stand, step.trouble
+        refusal = self._approved.get((stand.namespace, step.approve), "")
+        if refusal:
+            remedy = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
+            return dataclasses.replace(
+                stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
+            )
+        if trouble is None:
+            self._since.pop(stand.package, None)
+            return stand
+        kind, since = self._since.get(stand.package, ("", now))
+        if kind != trouble.kind:
+            since = now
+        self._since[stand.package] = (trouble.kind, since)
+        lasted = trouble.patience is not None and now - since >= trouble.patience / self._haste
+        return dataclasses.replace(stand, phase="failed") if lasted else stand
+
+    def _wake(self, nexts: typing.Iterable[Next], now: float) -> float:
+        """Seconds until something is due."""
+        due = [LOOK_SECONDS / self._haste]
+        for step in nexts:
+            if step.trouble is not None and step.trouble.patience is not None:
+                due.append(self._since[step.stand.package][1] + step.trouble.patience / self._haste - now)
+        # one that has failed already waits for the others
+        return max(0.01, min(item for item in due if item > 0))
+
+    def _act(self, step: Next, now: float) -> None:
+        """Approve what was asked for; have OLM look again at what it does not look at by itself."""
+        stand, place = step.stand, (step.stand.namespace, step.approve)
+        if step.approve and place not in self._approved:
+            try:
+                self._cluster.patch("InstallPlan", *place, {"spec": {"approved": True}})
+                self._approved[place] = ""
+                self._outcomes.append(self._approval(step))
+            except ApiError as error:
+                if error.status == 0:
+                    return
+                self._approved[place] = error.text
+        if step.again and self._is_due("again", *_split(stand.subscription), AGAIN_SECONDS, now):
+            with contextlib.suppress(ApiError):
+                self._cluster.patch(
+                    "Subscription", *_split(stand.subscription), {"metadata": {"annotations": {AGAIN: self._stamp()}}}
+                )
+
+    @staticmethod
+    def _approval(step: Next) -> Outcome:
+        def plan(approved: bool) -> dict[str, typing.Any]:
+            return {
+                "kind": "InstallPlan",
+                "metadata": {"name": step.approve, "namespace": step.stand.namespace},
+                "spec": {"approved": approved},
+            }
+
+        applied = AppliedObject("InstallPlan", step.approve, step.stand.namespace, step.stand.package, "changed")
+        return Outcome(applied, plan(False), plan(True))
+
+    def _is_due(self, what: str, namespace: str, name: str, seconds: float, now: float) -> bool:
+        last = self._read.get((what, namespace, name))
+        if last is not None and now - last < seconds / self._haste:
+            return False
+        self._read[(what, namespace, name)] = now
+        return True
+
+    def _explained(self, nexts: typing.Iterable[Next], seen: Seen, now: float) -> Seen:
+        """With the pods and the addresses of webhooks that are due."""
+        pods, served = dict(seen.pods), dict(seen.served)
+        for step in nexts:
+            for namespace in step.pods:
+                if self._is_due("pods", namespace, "", LOOK_SECONDS, now):
+                    pods[namespace] = observe.pods(self._cluster, namespace)
+            for place in step.services:
+                if not served.get(place) and self._is_due("service", *place, LOOK_SECONDS, now):
+                    with passing():
+                        served[place] = observe.serves(self._cluster, *place)
+        return dataclasses.replace(seen, pods=pods, served=served)
+
+    def _tell(self, stand: OperatorStatus, seconds: float) -> None:
+        line = f"{stand.package} {stand.phase}: {stand.detail}"
+        if self._told.get(stand.package) != line:
+            self._told[stand.package] = line
+            self._say(f"{seconds:.0f} s  {line}")
+
+
+@contextlib.contextmanager
+def passing() -> typing.Iterator[None]:
+    """An API server that is away for a moment leaves what is known as it is.
+
+    :raises ApiError: it answers, and refuses
+    """
+    try:
+        yield
+    except ApiError as error:
+        if error.status != 0:
+            raise
+
+
+def _split(place: str) -> Place:
+    namespace, _slash, name = place.partition("/")
+    return namespace, name
+
+
+def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStatus:
+    why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
+    return OperatorStatus(
+        wish.package,
+        wish.namespace,
+        "waiting",
+        why,
+        "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml",
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The wait until NVIDIA's NIC configuration operator is through with what cards have to have. A poll: the operator
+reboots nodes meanwhile, one by one."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._parse.kubernetes.resource import ResourceError, name_of
+from ..._parse.operators.nic_configuration_operator import nic_state
+from ..._plan.nic_templates import find_progress
+from ..._render.cluster.names import Object
+
+PAUSE_SECONDS = 5.0
+#: so long the operator may say nothing of a new template, and tries again what failed
+GRACE_SECONDS = 120.0
+
+
+def wait_for_nics(
+    cluster: Cluster,
+    wanted: typing.Mapping[str, Object],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+) -> dict[str, str]:
+    """Return, by the name of a NicDevice, why it does not have what it has to; empty where all have it.
+
+    Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has
+    lasted.
+
+    :param wanted: by the name of a NicDevice its template
+    :param pause: sleeps; given in, so that a test needs no time
+    :raises ApiError: the cards could not be read even once
+    """
+    start, failed_since = clock(), typing.cast(dict[str, float], {})
+    left: dict[str, str] = {}
+    while wanted:
+        try:
+            found = _find_progress(cluster, wanted)
+        except ApiError:
+            # a node of the API server may be the one that reboots
+            if clock() - start >= limit:
+                raise
+            pause(PAUSE_SECONDS)
+            continue
+        left = {name: why for name, (state, why) in found.items() if state != "done"}
+        failed_since = {
+            name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"
+        }
+        through = all(name in failed_since and clock() - failed_since[name] >= GRACE_SECONDS for name in left)
+        if through or clock() - start >= limit:
+            break
+        pause(PAUSE_SECONDS)
+    return left
+
+
+def _find_progress(
+    cluster: Cluster, wanted: typing.Mapping[str, Object]
+) -> dict[str, tuple[typing.Literal["done", "waits", "failed"], str]]:
+    """Return the progress of each card that is wanted. A daemon of the operator may make any number of NicDevices of
+    any size, so that nothing else of them is kept. One that can't be understood is as one that is gone.
+
+    :raises ApiError: the cards can't be read
+    """
+    found = {name: find_progress(None, template) for name, template in wanted.items()}
+    for item in cluster.pages("NicDevice"):
+        try:
+            name = name_of(item)
+            if name in wanted:
+                found[name] = find_progress(nic_state(item), wanted[name])
+        except ResourceError:
+            continue
+    return found

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The wait until the SR-IOV network operator serves."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._check.operators.check import serving
+from ..._model.intent.intent import ClusterIntent
+from ..._model.operators.sriov_operator import OperatorFacts
+from ..._observe.kubernetes.client import Clock, Cluster
+from ..._observe.kubernetes.sriov_operator import namespace_of_operator, observe
+from ..cluster.poll import poll
+
+PAUSE_SECONDS = 2.0
+
+
+def wait_until_serving(
+    cluster: Cluster,
+    intent: ClusterIntent,
+    nodes: typing.Sequence[str],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+    say: typing.Callable[[str], None],
+) -> OperatorFacts:
+    """Return the facts once nothing keeps the operator from serving, or those at the end of the time.
+
+    :param pause: sleeps; given in, so that a test needs no time
+    :raises ApiError: the server cannot be reached
+    """
+    namespace = namespace_of_operator(cluster, intent.operator_namespace)
+
+    def lacking(facts: OperatorFacts) -> tuple[str, ...]:
+        return serving(intent, facts, nodes)
+
+    return poll(
+        lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say
+    )

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The error counters of all links that the runs that are kept have read."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.base.load import load
+from .._model.infiniband.fabric import SeenTopology
+from .._model.run.link_errors import EarlierErrors, collect_readings
+from .facts import FactFolder, read_start
+from .history import read_earlier
+
+#: runs that are read: the facts of a large fabric are megabytes each
+MOST_RUNS = 20
+
+
+def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
+    """Return the counters that the kept runs before this one read, the oldest first. All kinds of runs count: a link is
+    a link, and check mode reads as well.
+
+    :returns: a run that can't be read is named; one that read no counters is left out
+    :raises FileError: the folder of the runs can't be read
+    """
+    found, unread = read_earlier(
+        report_dir, run, lambda path, name: collect_readings(name, _seen(path, name)), MOST_RUNS
+    )
+    return EarlierErrors(tuple(reading for reading in found.values() if reading.ends), unread)
+
+
+def _seen(path: str, run: str) -> typing.Iterator[SeenTopology]:
+    start, folder = read_start(path), FactFolder(path, run)
+    chosen = folder.value("vantage_points") or () if start is not None else ()
+    for node in chosen:
+        fact = folder.read("topologies", node)
+        if fact is not None and fact.value is not None:
+            seen: tuple[SeenTopology, ...] = load(tuple[SeenTopology, ...], fact.value, "topologies")
+            yield from seen

@@ -1,0 +1,490 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The folder of a run as one archive, and back. What is packed holds no secret; what is unpacked leads nowhere, and is
+what was packed.
+
+All that a run left: run.json (its intent, its nodes, versions), facts, records, the report; and SHA256SUMS, as
+``sha256sum --check`` takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import tarfile
+import typing
+import zlib
+
+from .._model.base.errors import ParseError
+from .._model.base.redact import redact, redact_text
+from .._parse.limits import decode_json
+from .files import FileError, base_of, read_bytes, remove, write_bytes, write_parts
+
+SUMS = "SHA256SUMS"
+#: folder of the runs that are kept, see history
+RUNS = "runs"
+#: folder of what was judged again
+JUDGED = "judged"
+#: sizes that no run comes near; an archive that is larger is none of ours
+MOST_FILES = 500_000
+MOST_BYTES = 8 << 30
+MOST_BYTES_OF_A_FILE = 512 << 20
+#: the same by the size of the archive: facts become a twentieth to a fiftieth of their size, and no file becomes less
+#: than a header and a checksum do
+MOST_RATIO = 200
+LEAST_BYTES_OF_A_FILE = 16
+#: bytes and files that are taken whatever the size of the archive
+_FREE_BYTES, _FREE_FILES = 64 << 20, 1000
+#: pieces that are read at once: a header that asks for more wants the memory
+_MOST_AT_ONCE = 1 << 20
+#: bytes of the checksums, and of a line of them: 66 and a path
+_MOST_OF_SUMS, _MOST_OF_A_SUM = 128 << 20, 1024
+#: headers that may stand before that of a file: of a long name, and of what the older form can't say
+_MOST_HEADERS = 4
+#: bytes of one that says what the older form can't: a path of ours has a third of it, and some of Python's releases
+#: take the square of its time to read it
+_MOST_OF_A_HEADER = 1024
+
+# what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
+_OURS = re.compile(
+    r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json"
+)
+# made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the
+# browser of who reads it
+_PAGES = re.compile(r"report\.(html|json|xml|prom|md)|difference\.(json|html)")
+# what is made anew in a folder that is there already
+_MADE = re.compile(rf"(?:{JUDGED}/)?(?:{_PAGES.pattern})|{JUDGED}/stages/[a-z_]+\.jsonl")
+_TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
+
+Sums = dict[str, str]
+
+
+class Packed(typing.NamedTuple):
+    """A packed archive.
+
+    :ivar sums: checksums by path
+    :ivar left_out: paths of what is no regular file, or nothing that a run leaves
+    :ivar sha256: of the archive
+    """
+
+    sums: Sums
+    left_out: list[str]
+    sha256: str
+
+
+class Unpacked(typing.NamedTuple):
+    """An unpacked archive.
+
+    :ivar sums: checksums by path, those of the pages with them
+    :ivar sha256: of the archive, of the very bytes that were unpacked
+    """
+
+    sums: Sums
+    sha256: str
+
+
+class _Once:
+    """An archive that is read from its begin to its end, and never twice: its checksum is that of the bytes that were
+    taken."""
+
+    def __init__(self, stream: typing.BinaryIO) -> None:
+        self._stream, self._digest = stream, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._stream.read(size)
+        self._digest.update(part)
+        return part
+
+    def seek(self, *_place: int) -> typing.NoReturn:
+        raise tarfile.ReadError("a part of it would be read twice")
+
+    def finished(self) -> str:
+        """Return the checksum, with what is behind the last file."""
+        while self.read(_MOST_AT_ONCE):
+            pass
+        return self._digest.hexdigest()
+
+
+class _Bounded(gzip.GzipFile):
+    """A decompressed archive that ends where no archive of ours goes on."""
+
+    most = MOST_BYTES
+
+    def read(self, size: typing.Optional[int] = -1) -> bytes:
+        if size is None or size < 0 or size > _MOST_AT_ONCE:
+            raise tarfile.ReadError(f"one part of it has {size} bytes; {_MOST_AT_ONCE} are the most")
+        if self.tell() > self.most:
+            raise tarfile.ReadError(f"it has more than {self.most} bytes")
+        return super().read(size)
+
+
+#: for a method that has a parameter of the name of the module
+_Unreadable, _FOR_ALL = tarfile.ReadError, tarfile.XGLTYPE
+
+
+class _Member(tarfile.TarInfo):
+    """A member of an archive, before which no endless chain of headers may stand: each of them is read by a call within
+    that of the one before."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:
+        depth = getattr(tarfile, "headers", 0)
+        if depth > _MOST_HEADERS:
+            raise _Unreadable(f"more than {_MOST_HEADERS} headers stand before one file")
+        tarfile.headers = depth + 1  # type: ignore[attr-defined]
+        try:
+            member = super().fromtarfile(tarfile)
+        finally:
+            tarfile.headers = depth  # type: ignore[attr-defined]
+        if member.size < 0:
+            # what follows would lie before it, again and again
+            raise _Unreadable(f"a file in it has {member.size} bytes")
+        return member
+
+    def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
+        """Refuse a header of more than a path is worth before it is read, and one for all files: these pile up, and
+        each file takes them over."""
+        if self.type == _FOR_ALL:
+            raise _Unreadable("a header in it is for all files; ours are for one file each")
+        if self.size > _MOST_OF_A_HEADER:
+            raise _Unreadable(f"a header in it has {self.size} bytes; {_MOST_OF_A_HEADER} are the most")
+        return super()._proc_pax(tarfile)  # type: ignore[misc]
+
+    def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
+        """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its
+        numbers becomes an object."""
+        raise tarfile.ReadError("a file in it has holes")
+
+    # each form of the map that tarfile of Python 3.9 to 3.14 reads has one of them
+    _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
+
+
+def pack(report_dir: str, archive: str, top: str) -> Packed:
+    """Write the archive. The same folder gives the same bytes, whenever and by whomever it is packed.
+
+    :param top: name of the one folder in the archive
+    :raises FileError: a file can't be read or written
+    """
+    names, left_out = listed(report_dir)
+    sums: Sums = {}
+    handle = io.BytesIO()
+    # neither the time nor the name of the file is in the head of the compressed stream
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=handle, mtime=0) as stream,
+        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in names:
+            # a link that came in the meantime is not followed
+            text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
+            sums[name] = hashlib.sha256(text).hexdigest()
+            _add(tar, f"{top}/{name}", text)
+        _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
+    write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
+    return Packed(sums, left_out, hashlib.sha256(handle.getbuffer()).hexdigest())
+
+
+def unpack(
+    archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None, signed: str = ""
+) -> Unpacked:
+    """Unpack an archive into a folder that is not there yet, or that holds the same already and nothing else; all of it
+    or nothing. Its pages are left out. Nobody knows who made the pages and the judgement that are there already: they
+    are removed.
+
+    The archive is opened once: another file that gets its name meanwhile is not looked at, and one that changes
+    meanwhile is refused.
+
+    :param finish: makes the pages anew in the folder that it gets: a new one before that has its name
+    :param signed: its SHA-256 as on the signed sheet; it is compared before anything is unpacked. Empty: there is none
+    :raises FileError: it is another one than was signed, no archive of ours, something in it would lead out of the
+        folder, or something is not what was packed
+    """
+    with _opened(archive) as stream:
+        sha256 = _Once(stream).finished()
+        if signed and sha256 != signed.strip().lower():
+            seen = f"{archive} is not what was signed: its SHA-256 is {sha256}; expected {signed}"
+            raise FileError(
+                seen,
+                "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked",
+            )
+        stream.seek(0)
+        return Unpacked(_unpack(archive, stream, sha256, target, finish), sha256)
+
+
+@contextlib.contextmanager
+def _opened(archive: str) -> typing.Iterator[typing.BinaryIO]:
+    """:raises FileError: it can't be opened, or is no regular file: a FIFO or a device would never end"""
+    remedy = "Look whether it is there, and this user may read it"
+    try:
+        handle = os.open(archive, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise FileError(f"{archive} can't be read: {error.strerror}", remedy) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileError(f"{archive} can't be read: it is no regular file", remedy)
+    with os.fdopen(handle, "rb") as stream:
+        yield stream
+
+
+def _unpack(
+    archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]
+) -> Sums:
+    """:param sha256: of all of the stream, as it was read a moment ago"""
+    parent = os.path.dirname(os.path.abspath(target))
+    try:
+        fresh = os.path.join(parent, f".evidence-{secrets.token_hex(8)}")
+        os.makedirs(fresh)
+    except OSError as error:
+        raise FileError(
+            f"{parent} can't be written: {error.strerror}", "Name another folder in rdma_report_dir"
+        ) from error
+    try:
+        once = _Once(stream)
+        sums = _unpacked(archive, once, os.fstat(stream.fileno()).st_size, fresh)
+        if once.finished() != sha256:
+            raise FileError(
+                f"{archive} was changed while it was read",
+                "Unpack it again when nobody writes to it; nothing was unpacked",
+            )
+        if not os.path.lexists(target):
+            finish(fresh)
+            os.rename(fresh, target)
+        else:
+            _same(target, sums)
+            for name in [name for name in _all_in(target) if _MADE.fullmatch(name)]:
+                remove(os.path.join(target, name), target)
+            finish(target)
+        return sums
+    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:
+        raise FileError(
+            f"{archive} can't be unpacked: {error}",
+            "Fetch it again; it is an archive of linerate.rdma.evidence, *.tar.gz",
+        ) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def listed(report_dir: str) -> tuple[list[str], list[str]]:
+    """Return the files that runs have left in a folder.
+
+    :returns: paths below the folder, in order; and paths to leave out: no regular file, or nothing that a run leaves
+    """
+    names: list[str] = []
+    left_out: list[str] = []
+    for folder, folders, files in os.walk(report_dir):
+        if folder == report_dir and RUNS in folders:
+            # runs before this one
+            folders.remove(RUNS)
+        folders.sort()
+        for name in [*files, *[item for item in folders if os.path.islink(os.path.join(folder, item))]]:
+            path = os.path.join(folder, name)
+            inside = os.path.relpath(path, report_dir).replace(os.sep, "/")
+            is_ours = _OURS.fullmatch(inside) and stat.S_ISREG(os.lstat(path).st_mode)
+            (names if is_ours else left_out).append(inside)
+    return sorted(names), sorted(left_out)
+
+
+def _remove_secrets(name: str, raw: bytes) -> bytes:
+    """Return the file as it is, unless there is a secret in it."""
+    text = raw.decode("utf-8", errors="backslashreplace")
+    lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]
+    clean = "".join(map(_clean_json, lines)) if name.endswith((".json", ".jsonl")) else redact_text(text)
+    return raw if clean == text else clean.encode("utf-8")
+
+
+def _clean_json(text: str) -> str:
+    try:
+        data = decode_json(text, "", MOST_BYTES_OF_A_FILE)
+    except ParseError:
+        # damaged, and evidence all the same
+        return redact_text(text)
+    clean = redact(data)
+    return text if clean == data else json.dumps(clean, sort_keys=True, separators=(",", ":")) + "\n"
+
+
+def _add(tar: tarfile.TarFile, name: str, text: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(text), 0o644, 0
+    tar.addfile(member, io.BytesIO(text))
+
+
+def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
+    """:raises FileError: a member that is none of ours, or not what was packed"""
+    found: Sums = {}
+    total, tops, told = 0, set(), None
+    most_bytes, most_files = _most(size)
+    with _Bounded(filename="", mode="rb", fileobj=once) as stream:
+        # the ends of its members, and what fills up its last block
+        stream.most = most_bytes + 512 * 3 * most_files
+        with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:
+            for member in _list_members(tar):
+                top, name = _place(archive, member, folder)
+                tops.add(top)
+                total += member.size
+                if (
+                    len(found) >= most_files
+                    or total > most_bytes
+                    or len(tops) > 1
+                    or name in found
+                    or (name == SUMS and told is not None)
+                ):
+                    seen = (
+                        f"{archive} has too many files, too large ones, one twice, or more than one folder; met at"
+                        f" {member.name!r}"
+                    )
+                    raise FileError(
+                        seen,
+                        f"No run leaves more than {most_files} files and {most_bytes} bytes in an archive of this size;"
+                        " look where it comes from",
+                    )
+                if name == SUMS:
+                    told = _told(tar, member, most_files)
+                    continue
+                digest = hashlib.sha256()
+                write = _hash_alone if _PAGES.fullmatch(name) else write_parts
+                write(os.path.join(folder, name), _hashed(_content(tar, member), digest))
+                found[name] = digest.hexdigest()
+    _compare(archive, told, found)
+    return found
+
+
+def _most(size: int) -> tuple[int, int]:
+    """Bytes and files that an archive of ``size`` bytes may have."""
+    return min(MOST_BYTES, _FREE_BYTES + MOST_RATIO * size), min(
+        MOST_FILES, _FREE_FILES + size // LEAST_BYTES_OF_A_FILE
+    )
+
+
+def _list_members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
+    """One after the other; the archive itself would keep all of them."""
+    while True:
+        member = tar.next()
+        if member is None:
+            return
+        yield member
+        tar.members.clear()  # type: ignore[attr-defined]
+
+
+def _hashed(parts: typing.Iterable[bytes], digest: typing.Any) -> typing.Iterator[bytes]:
+    for part in parts:
+        digest.update(part)
+        yield part
+
+
+def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
+    for _part in parts:
+        pass
+
+
+def _place(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
+    """Return the folder and the path in it that a member asks for.
+
+    :raises FileError: it is no regular file of ours below the one folder
+    """
+    top, _slash, name = member.name.partition("/")
+    if not member.isreg() or member.issparse():
+        kind = (
+            "a link"
+            if member.issym() or member.islnk()
+            else "a folder"
+            if member.isdir()
+            else "a device, a pipe, or a file with holes"
+        )
+        raise FileError(
+            f"{archive}: {member.name!r} is {kind}; only regular files are taken",
+            "Look where the archive comes from; nothing was unpacked",
+        )
+    inside = ".." not in name.split("/") and (_OURS.fullmatch(name) or name == SUMS)
+    if not _TOP.fullmatch(top) or not inside:
+        raise FileError(
+            f"{archive}: {member.name!r} is no file that a run leaves",
+            "Look where the archive comes from; nothing was unpacked",
+        )
+    most = _MOST_OF_SUMS if name == SUMS else MOST_BYTES_OF_A_FILE
+    if member.size > most:
+        seen = f"{archive}: {member.name!r} has {member.size} bytes; {most} are the most"
+        raise FileError(seen, "Look where the archive comes from; nothing was unpacked")
+    # the same once more, by the standard library, where it can
+    safe = getattr(tarfile, "data_filter", None)
+    if safe is not None:
+        safe(member, folder)
+    return top, name
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[bytes]:
+    stream = tar.extractfile(member)
+    while stream is not None:
+        part = stream.read(_MOST_AT_ONCE)
+        if not part:
+            return
+        yield part
+
+
+def _told(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
+    """Return the checksums, line by line until one is none; and whether all are.
+
+    :param most: lines
+    """
+    expected: Sums = {}
+    stream = tar.extractfile(member)
+    for _number in range(most + 1):
+        line = stream.readline(_MOST_OF_A_SUM) if stream is not None else b""
+        if not line:
+            return expected, True
+        match = _SUM.fullmatch(line.rstrip(b"\n").decode("utf-8", errors="backslashreplace"))
+        if match is None or match[2] in expected:
+            break
+        expected[match[2]] = match[1]
+    return expected, False
+
+
+def _compare(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums) -> None:
+    """:raises FileError: a file was changed, added or taken away"""
+    if told is None:
+        raise FileError(
+            f"{archive} has no {SUMS}, so nothing says whether it is what was packed",
+            "Pack the folder again, by linerate.rdma.evidence",
+        )
+    expected, whole = told
+    wrong = [] if whole else [f"a line of {SUMS} is no checksum, or one of a file that it had already"]
+    wrong += [f"{name} was changed" for name in sorted(found) if name in expected and expected[name] != found[name]]
+    wrong += [f"{name} was added" for name in sorted(found) if whole and name not in expected]
+    wrong += [f"{name} is missing" for name in sorted(expected) if name not in found]
+    if wrong:
+        more = f", and {len(wrong) - 20} more" if len(wrong) > 20 else ""
+        raise FileError(
+            f"{archive} is not what was packed: {'; '.join(wrong[:20])}{more}",
+            "Fetch it again from who packed it; nothing was unpacked",
+        )
+
+
+def _same(target: str, sums: Sums) -> None:
+    """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. What is
+    made anew doesn't count"""
+    remedy = "Name another folder in rdma_report_dir, or remove this one"
+    for name, digest in sums.items():
+        path = os.path.join(target, name)
+        if not _PAGES.fullmatch(name) and (
+            not os.path.lexists(path)
+            or hashlib.sha256(read_bytes(path, target, MOST_BYTES_OF_A_FILE)).hexdigest() != digest
+        ):
+            raise FileError(f"{target} is there already, and {name} in it is not that of the archive", remedy)
+    more = next((name for name in _all_in(target) if name not in sums and not _MADE.fullmatch(name)), None)
+    if more is not None:
+        raise FileError(f"{target} is there already, and {more!r} in it is not in the archive", remedy)
+
+
+def _all_in(target: str) -> typing.Iterator[str]:
+    """Paths of what is in an unpacked folder, folders left out; a link to a folder is none."""
+    for folder, folders, files in os.walk(target):
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in (*files, *links):
+            yield os.path.relpath(os.path.join(folder, name), target).replace(os.sep, "/")

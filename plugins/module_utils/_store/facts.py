@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The folder of the facts: ``<report>/facts/<kind>/<node>.json``, and ``<report>/run.json`` with what the run began
+with.
+
+Whoever observes writes; whoever judges reads. A file is written whole or not at all, and holds no secret.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import re
+import typing
+from urllib.parse import quote
+
+from .._model.base.errors import wrap_unforeseen
+from .._model.base.load import LoadError, load, to_data
+from .._model.base.plausible import wrong_schema, wrong_time
+from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
+from .._model.base.text import cut, cut_texts
+from .._model.boundary.form import shown
+from .._model.node.hca import MOST_FUNCTIONS
+from .._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
+from .._model.run.findings import MOST_WAIVERS
+from .._parse.limits import MIB, excess_of
+from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
+
+Observed = dict[str, typing.Any]
+
+#: what to do with a file that a run did not leave like this
+_ANEW = "Remove the file and run the stage again"
+#: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the
+#: configuration space of a PCI function, 5,464
+MOST_TEXT, MOST_WORDS = 65536, 8192
+#: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
+_LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
+#: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
+_MOST_OF_A_START = 8 * MIB
+#: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
+#: are those of what made the run
+_MOST = {
+    "nodes": 20_000,
+    "by_pods": 20_000,
+    "variables": 1000,
+    "waivers": MOST_WAIVERS,
+    "images": 1000,
+    "mistyped": 1000,
+    "origins": 20_000,
+    "resumes": 1000,
+    "versions": 100,
+}
+_FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+_RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+_KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
+
+
+def _largest_part(value: typing.Any) -> str:
+    """Return the part of a value that has the longest text, in words; empty where it has no parts."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
+    return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
+
+
+def _count_functions(value: typing.Any) -> int:
+    """Count the functions in an answer about HCAs; 0 of any other."""
+    functions = value.get("hcas") if isinstance(value, dict) else None
+    return len(functions) if isinstance(functions, list) else 0
+
+
+def file_name(node: str) -> str:
+    """Return the name of a node's file: nothing in a host's name leads out of the folder.
+
+    >>> file_name("worker-1.example"), file_name("../etc")
+    ('worker-1.example.json', '%2E.%2Fetc.json')
+    """
+    # surrogatepass: a name in the inventory may hold what is no character
+    name = quote(node, safe="", errors="surrogatepass")
+    return f"{'%2E' + name[1:] if name.startswith('.') else name}.json"
+
+
+class FactFolder:
+    """The facts of one run in a report's folder.
+
+    :param report_dir: the folder of the report
+    :param run: identity of the run whose facts count
+    :ivar refused: why each fact that was there could not be read so far
+    """
+
+    def __init__(self, report_dir: str, run: str) -> None:
+        self.report_dir = report_dir
+        self.run = run
+        self.refused: list[str] = []
+
+    def path(self, kind: str, node: str = CLUSTER) -> str:
+        """Return the path of a fact.
+
+        :raises FileError: no name of a kind
+        """
+        if not _KIND.match(kind):
+            raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
+        return os.path.join(self.report_dir, "facts", kind, file_name(node))
+
+    def write(
+        self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None
+    ) -> str:
+        """Keep what was seen, or why nothing was. What JSON can't hold, or what ``read`` would refuse for its size or
+        depth, is kept as an error.
+
+        :param value: plain data or dataclasses
+        :returns: path of the file
+        :raises FileError: it can't be written, or is neither a value nor an error
+        """
+        path = self.path(kind, node)
+        try:
+            text = self._text(kind, node, value, error)
+        except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
+            text = self._text(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
+        excess = excess_of(text, MOST_BYTES - 1)
+        if excess:
+            text = self._text(kind, node, None, f"it can't be kept: it has {excess}{_largest_part(to_data(value))}")
+        write_text(path, f"{text}\n", self.report_dir)
+        return path
+
+    def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
+        """:raises FileError: it is neither a value nor an error"""
+        fact = Fact(self.run, now(), node, kind, to_data(value), None if error is None else cut(error, MOST_WORDS))
+        wrong = contradiction(fact)
+        if wrong:
+            raise FileError(f"fact {kind} of {node}: {wrong}")
+        if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
+            return self._text(kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions")
+        # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks
+        # for secrets
+        text = json_of(vars(fact), nan=False)
+        # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
+        if node != CLUSTER and _LONG.search(text):
+            fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))
+            text = json_of(vars(fact))
+        if is_free(text):
+            return text
+        if node != CLUSTER and is_suspect(fact.value):
+            return self._text(
+                kind,
+                node,
+                None,
+                f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it",
+            )
+        return json_of(redact(vars(fact)))
+
+    def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
+        """Read a fact of this run; None when there is none, or only one of another run.
+
+        :raises FileError: there is a file, and it is no such fact
+        """
+        path = self.path(kind, node)
+        try:
+            return self._read(path, kind, node)
+        except FileError as error:
+            self.refused.append(str(error))
+            raise
+
+    def _read(self, path: str, kind: str, node: str) -> typing.Optional[Fact]:
+        data = read_json(path, self.report_dir)
+        if data is None:
+            return None
+        fact: Fact = _load(Fact, data, path, lambda fact: (fact.time,))
+        if (fact.kind, fact.node) != (kind, node):
+            raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", _ANEW)
+        wrong = contradiction(fact)
+        if wrong:
+            raise FileError(f"{path}: {wrong}", _ANEW)
+        return fact if fact.run == self.run else None
+
+    def holds(self, kind: str, node: str) -> bool:
+        """Return whether there is such a fact of the node, of any moment."""
+        return os.path.lexists(self.path(kind, node))
+
+    def has(self, kind: str, node: str = CLUSTER) -> bool:
+        """Return whether this run has looked, with any outcome: by the time of the file, since a thousand facts are a
+        hundred megabytes."""
+        try:
+            return (
+                os.lstat(self.path(kind, node)).st_mtime >= os.lstat(os.path.join(self.report_dir, "run.json")).st_mtime
+            )
+        except OSError:
+            return False
+
+    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Observed]:
+        """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
+        return {node: self._observed(kind, node) for node in nodes}
+
+    def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
+        """Return all that this run saw of a node: values by kind, and by kind why there is none.
+
+        :raises FileError: the folder can't be read
+        """
+        values: Observed = {}
+        errors: dict[str, str] = {}
+        for kind in filter(_KIND.match, list_names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
+            try:
+                fact = self.read(kind, node)
+            except FileError as error:
+                errors[kind] = str(error)
+                continue
+            if fact is not None and fact.error is not None:
+                errors[kind] = fact.error
+            elif fact is not None:
+                values[kind] = fact.value
+        return values, errors
+
+    def value(self, kind: str) -> typing.Any:
+        """Return the value of a fact about the cluster; None when this run has none.
+
+        :raises FileError: it can't be read, or nothing was seen
+        """
+        fact = self.read(kind)
+        if fact is not None and fact.error is not None:
+            raise FileError(fact.error)
+        return None if fact is None else fact.value
+
+    def begin(self, start: RunStart) -> str:
+        """Keep what this run began with.
+
+        :returns: path of the file
+        :raises FileError: it can't be written, or is more than can be read again
+        """
+        path = os.path.join(self.report_dir, "run.json")
+        text = json_of(redact(to_data(start)), 1) + "\n"
+        wrong = _excess(start)
+        if wrong or len(text) > _MOST_OF_A_START:
+            raise FileError(
+                f"{path} is not written:"
+                f" {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}",
+                _FEWER,
+            )
+        write_text(path, text, self.report_dir)
+        return path
+
+    def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
+        """Keep that this run goes on, and forget what the stages saw that will be run again.
+
+        :param start: with the note that it goes on
+        :param kept: kinds of facts that stay
+        :raises FileError: the folder can't be read or written
+        """
+        path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
+        try:
+            for kind in list_names_in(folder, self.report_dir):
+                if _KIND.match(kind) and kind not in kept:
+                    for name in list_names_in(os.path.join(folder, kind), self.report_dir):
+                        remove(os.path.join(folder, kind, name), self.report_dir)
+            # it is the time of this file that tells the facts of the run from those of an older one
+            time = os.stat(path).st_mtime_ns
+            self.begin(start)
+            os.utime(path, ns=(time, time))
+        except OSError as error:
+            raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
+
+    def start(self) -> RunStart:
+        """Return the start of this run.
+
+        :raises FileError: nobody began it in this folder, or it can't be read
+        """
+        found = read_start(self.report_dir)
+        if found is None or found.run != self.run:
+            there = f"it is of run {found.run}" if found else "there is no such file"
+            raise FileError(
+                f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}",
+                "Give each run of ansible-playbook a folder",
+            )
+        return found
+
+    def _observed(self, kind: str, node: str) -> Observed:
+        try:
+            fact = self.read(kind, node)
+        except FileError as error:
+            return {"value": None, "error": str(error)}
+        if fact is None:
+            return {"value": None, "error": f"was not asked: this run has no fact {kind} of it (left out by --limit?)"}
+        return {"value": fact.value, "error": fact.error}
+
+
+def read_start(report_dir: str) -> typing.Optional[RunStart]:
+    """Read the start of the run in a folder; None where there is no such file.
+
+    :raises FileError: it can't be read
+    """
+    path = os.path.join(report_dir, "run.json")
+    data = read_json(path, report_dir, _MOST_OF_A_START)
+    if data is None:
+        return None
+    start: RunStart = _load(RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes)))
+    # it becomes a part of names of files
+    if not _RUN.match(start.run):
+        raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
+    wrong = _excess(start)
+    if wrong:
+        raise FileError(f"{path}: {wrong}", _ANEW)
+    return start
+
+
+def _excess(start: RunStart) -> str:
+    """Return what exceeds the limits of a run's start; empty where nothing does."""
+    for name, most in _MOST.items():
+        value = getattr(start, name)
+        # what the user wrote is not loaded yet, and may be anything
+        number = len(value) if isinstance(value, (list, tuple, dict)) else 0
+        if number > most:
+            return f"it names {number} {name}; {most} are the most"
+    return ""
+
+
+def now() -> str:
+    """UTC, ISO 8601, with milliseconds."""
+    return clock().isoformat(timespec="milliseconds")
+
+
+def clock() -> datetime.datetime:
+    """Return the moment, UTC."""
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def _load(
+    cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
+) -> typing.Any:
+    """:param times: that it names
+    :raises FileError: of another schema, not of this form, or of an implausible time
+    """
+    # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
+    wrong, remedy = wrong_schema(data, FACT_SCHEMA)
+    if wrong:
+        raise FileError(f"{path}: {wrong}", remedy)
+    try:
+        found = load(cls, data)
+    except LoadError as error:
+        raise FileError(f"{path}: {error}", _ANEW) from error
+    implausible = next(filter(None, (wrong_time(text, clock()) for text in times(found))), "")
+    if implausible:
+        raise FileError(f"{path}: {implausible}", f"{_ANEW}; set the clock of the machine that ran ansible-playbook")
+    return found

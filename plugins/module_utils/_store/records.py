@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads and writes records: one file for each stage, with the head in its first line and a finding in each other one.
+
+So whoever only has to know how a stage ended reads one line, however many findings there are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing
+
+from .._model.base.load import LoadError, load
+from .._model.base.plausible import wrong_schema, wrong_time
+from .._model.base.redact import redact
+from .._model.base.text import cut_texts
+from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
+from .._model.run.records import RECORD_SCHEMA, Record, contradiction, make_record_data
+from .._parse.limits import MIB
+from .facts import clock
+from .files import FileError, decoded, json_of, opened, remove, write_text
+
+#: bytes of a record, and of a line of it: the head with its intent, or a finding
+_MOST_BYTES = 512 * MIB
+_MOST_OF_A_LINE = 16 * MIB
+#: findings of a stage: 5,000 nodes with all of theirs are a third of it
+_MOST_FINDINGS = 1_000_000
+#: characters of a text of a finding where it is written, the first of these with which the record can be read again.
+#: JSON takes 12 bytes at most for one of them, and a finding with its waiver has 9 texts: of the first, a line has its
+#: place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
+_MOST_TEXTS = (64 * 1024, 4096, 256)
+
+
+def write_record(directory: str, record: Record, below: str = "") -> str:
+    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it. A text of a
+    finding that is longer than what can be read again is cut, and says so.
+
+    :param below: the folder that the user named, see files; empty for that around ``directory``
+    :returns: path of the file
+    :raises FileError: the folder or the file can't be written, or it would have more than can be read again
+    """
+    path = _path(directory, record.stage)
+    write_text(path, "".join(_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory))
+    return path
+
+
+def _lines(path: str, data: dict[str, typing.Any]) -> list[str]:
+    """:raises FileError: they are more than can be read again, however its texts are cut"""
+    judged = data.pop("judged")
+    head = f"{json_of({**data, 'findings': len(judged)})}\n"
+    if len(head) <= _MOST_OF_A_LINE and len(judged) <= _MOST_FINDINGS:
+        for most in _MOST_TEXTS:
+            lines = [head, *(f"{json_of(cut_texts(item, most))}\n" for item in judged)]
+            if sum(map(len, lines)) <= _MOST_BYTES:
+                return lines
+    raise FileError(
+        f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read"
+        " again"
+    )
+
+
+def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
+    """Read all records of a folder, of whatever run.
+
+    :returns: records by stage, and by stage why a file that is there could not be read
+    """
+    return _read_all(directory, _read)
+
+
+def read_heads(directory: str) -> dict[str, Record]:
+    """Read the same without findings. A record that can't be read counts as none."""
+    return _read_all(directory, _read_head)[0]
+
+
+def read_head(directory: str, stage: str) -> typing.Optional[Record]:
+    """Read the head of one stage's record; None where there is none that can be read."""
+    try:
+        return _read_head(_path(directory, stage), stage)
+    except (FileError, LoadError):
+        return None
+
+
+def remove_record(directory: str, stage: str, below: str = "") -> None:
+    """Remove the record of a stage, if it is there.
+
+    :param below: as of ``write_record``
+    :raises FileError: it can't be removed
+    """
+    remove(_path(directory, stage), below or os.path.dirname(directory))
+
+
+def _path(directory: str, stage: str) -> str:
+    return os.path.join(directory, f"{stage}.jsonl")
+
+
+def _read_all(
+    directory: str, read: typing.Callable[[str, str], typing.Optional[Record]]
+) -> tuple[dict[str, Record], dict[str, str]]:
+    records: dict[str, Record] = {}
+    unreadable: dict[str, str] = {}
+    for stage in STAGES:
+        path = _path(directory, stage)
+        try:
+            found = read(path, stage)
+        except FileError as error:
+            unreadable[stage] = str(error)
+        except LoadError as error:
+            unreadable[stage] = f"{path} can't be read: {error}"
+        else:
+            if found is not None:
+                records[stage] = found
+    return records, unreadable
+
+
+def _read_head(path: str, stage: str) -> typing.Optional[Record]:
+    with _opened(path) as stream:
+        return None if stream is None else _load(_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), stage)[0]
+
+
+def _read(path: str, stage: str) -> typing.Optional[Record]:
+    """:raises FileError: it can't be read, or is no JSON
+    :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts
+        itself
+    """
+    with _opened(path) as stream:
+        if stream is None:
+            return None
+        head = stream.readline(_MOST_OF_A_LINE + 1)
+        record, findings = _load(_line(head, path, 1) if head else None, stage)
+        record = dataclasses.replace(record, judged=tuple(_judged(stream, path, stage, findings)))
+    wrong = contradiction(record)
+    if wrong:
+        raise LoadError(stage, wrong, "a record as a run left it")
+    return record
+
+
+def _opened(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:
+    return opened(path, os.path.dirname(os.path.dirname(path)), _MOST_BYTES)
+
+
+def _line(line: bytes, path: str, number: int) -> typing.Any:
+    return decoded(line, path, f"line {number}", _MOST_OF_A_LINE)
+
+
+def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
+    """Yield the findings, each of which is judged before the next one is read.
+
+    :param findings: how many the head promises
+    :raises LoadError: one is none, or there are more or fewer than that
+    """
+    if not isinstance(findings, int) or isinstance(findings, bool) or not 0 <= findings <= _MOST_FINDINGS:
+        raise LoadError(f"{stage}.findings", f"{findings!r:.100}", f"a number of at most {_MOST_FINDINGS}")
+    for number in range(findings + 1):
+        line = stream.readline(_MOST_OF_A_LINE + 1)
+        if bool(line) != (number < findings):
+            raise LoadError(
+                f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says"
+            )
+        if line:
+            judged: Judged = load(Judged, _line(line, path, number + 2), f"{stage}.judged[{number}]")
+            yield judged
+
+
+def _load(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
+    """Return the record without its findings, and how many its head promises."""
+    if not isinstance(head, dict):
+        raise LoadError(stage, "no mapping in the first line", "the head of a record")
+    # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
+    wrong, _remedy = wrong_schema(head, RECORD_SCHEMA)
+    if wrong:
+        raise LoadError(stage, wrong.partition("; ")[0], f"schema {RECORD_SCHEMA}")
+    findings = head.pop("findings", None)
+    waivers = head.get("waivers")
+    if isinstance(waivers, list) and len(waivers) > MOST_WAIVERS:
+        raise LoadError(f"{stage}.waivers", f"{len(waivers)} waivers", f"at most {MOST_WAIVERS}")
+    record: Record = load(Record, {**head, "judged": ()}, stage)
+    if record.stage != stage:
+        raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+    implausible = next(filter(None, (wrong_time(text, clock()) for text in (record.started, record.finished))), "")
+    if implausible:
+        raise LoadError(stage, implausible, "a time of a run")
+    return record, findings
