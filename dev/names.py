@@ -9,7 +9,7 @@ import yaml
 
 from .steps import ROOT
 
-FILE = ROOT / "plugins" / "module_utils" / "_model" / "public_names.py"
+FILE = ROOT / "plugins" / "module_utils" / "_model" / "run" / "public_names.py"
 _HEAD = '''# SPDX-License-Identifier: GPL-3.0-or-later
 
 """Options of the roles of the collection, and their types.

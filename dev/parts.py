@@ -210,12 +210,12 @@ PARTS = (
             "auto",
             "-m",
             "thorough and not processes",
-            "tests/unit/schedule",
+            "tests/unit/analysis",
             "tests/unit/truth",
         ),
         (
             (
-                "tests/unit/schedule and tests/unit/truth: those with the marker thorough, which draw the faults of"
+                "tests/unit/analysis and tests/unit/truth: those with the marker thorough, which draw the faults of"
                 " many fleets"
             ),
         ),

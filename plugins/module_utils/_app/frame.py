@@ -13,8 +13,6 @@ import secrets
 import statistics
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from .._check.frame import RawIntent, StageContext, collect_ground, judge_error, judge_stage, may_start
 from .._check.resume import (
     ResumeError,
@@ -27,18 +25,16 @@ from .._check.resume import (
     list_seen_kinds,
 )
 from .._check.sources import asks_nodes, looks_again
-from .._model.base import escape
 from .._model.base.tags import runs
 from .._model.base.version import COLLECTION_VERSION
 from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
-from .._model.run.findings import STAGES, Finding, Waiver, judge
+from .._model.run.findings import STAGES
 from .._model.run.records import (
     CLOSED,
     OPEN,
     Record,
     compute_duration,
     describe,
-    make_record_data,
     outcome,
     passed_over,
 )
@@ -187,27 +183,6 @@ def cut(lines: list[str]) -> list[str]:
     if len(lines) <= MOST_LINES:
         return lines
     return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
-
-
-def verdict(
-    module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
-) -> Data:
-    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
-
-    :param subject: what the findings are about, for the first line
-    """
-    gate = judge(findings, waivers)
-    moment = now()
-    record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
-    # a result that failed is shown as it is: a job and a cluster have chosen some of these words
-    result = {
-        "gate": record.gate,
-        "lines": describe(record),
-        "findings": escape.data(make_record_data(record)["judged"]),
-    }
-    if not gate.open:
-        module.fail_json(msg="\n".join(result["lines"]), **result)
-    return result
 
 
 def _kept(options: Data, run: str) -> Data:

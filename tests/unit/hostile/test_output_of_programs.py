@@ -106,8 +106,9 @@ def measured(tmp_path: pathlib.Path, code: str) -> dict[str, typing.Any]:
     body = "\n".join(f"    {line}" for line in code.splitlines())
     script.write_text(
         "import json, resource, time\n"
-        f"from {UTILS}._observe import command, helm, yaml_documents\n"
-        f"from {UTILS}._model.operators import OperatorChart\n"
+        f"from {UTILS}._observe.kubernetes import helm, yaml_documents\n"
+        f"from {UTILS}._observe.process import command\n"
+        f"from {UTILS}._model.operators.operators import OperatorChart\n"
         f"def work():\n{body}\n"
         "before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()\n"
         "answer = work()\n"

@@ -239,7 +239,8 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
     """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate
     puts its stage in front."""
     used = set()
-    for path in (ROOT / "plugins" / "module_utils" / "_check").rglob("*.py"):
+    utils = ROOT / "plugins" / "module_utils"
+    for path in (*(utils / "_check").rglob("*.py"), *(utils / "_analysis").rglob("*.py")):
         # what a finding means is no check
         if path.stem.startswith("explained"):
             continue

@@ -197,14 +197,19 @@ def test_private_and_marked() -> None:
 )
 def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    documentation = sum(
+    beside = sum(
         node.end_lineno - node.lineno + 1
         for node in tree.body
-        if isinstance(node, ast.Assign)
-        and getattr(node.targets[0], "id", "") in ("DOCUMENTATION", "EXAMPLES", "RETURN")
-        and node.end_lineno
+        if node.end_lineno
+        and (
+            isinstance(node, (ast.Import, ast.ImportFrom))
+            or (
+                isinstance(node, ast.Assign)
+                and getattr(node.targets[0], "id", "") in ("DOCUMENTATION", "EXAMPLES", "RETURN")
+            )
+        )
     )
-    assert len(path.read_text(encoding="utf-8").splitlines()) - documentation < 150
+    assert len(path.read_text(encoding="utf-8").splitlines()) - beside < 135
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "main":
             assert node.end_lineno and node.end_lineno - node.lineno + 1 < 30, "main() is wiring"

@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 UTILS = ROOT / "plugins" / "module_utils"
 #: where findings, causes and remedies are written
-JUDGING = ("_check", "_run", "_plan", "_observe")
+JUDGING = ("_analysis", "_check", "_run", "_plan", "_observe", "_store")
 QUESTION = re.compile(r"(?:^|[.;:] )(?:Is|Are|Has|Have|Does|Do|Did|Was|Were|Can|Should)\b[^.]*\?|[a-z)]\?(?: |$)")
 
 

@@ -28,9 +28,9 @@ OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 #: nothing
 SCRIPT = """
 import json, pathlib, socket, sys, threading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.tests.unit.observe.test_neighbours import node
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.neighbours import read_neighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.neighbours import read_neighbours
 
 frame, over = bytes.fromhex(pathlib.Path(sys.argv[1]).read_text()), threading.Event()
 

@@ -331,8 +331,8 @@ TEXT: dict[str, Text] = {
     "node.devlink.parse": Text(
         lambda text: parser("node.devlink.parse")(text, "0000:3b:00.0"), seeds("mstflint/devlink_*.json")
     ),
-    "kubernetes.config_daemon_log.last_error": Text(
-        parser("kubernetes.config_daemon_log.last_error"),
+    "operators.config_daemon_log.last_error": Text(
+        parser("operators.config_daemon_log.last_error"),
         ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'],
         ("",),
     ),
@@ -446,13 +446,13 @@ TEXT: dict[str, Text] = {
         ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"],
         ((),),
     ),
-    "kubernetes.charts.definitions_text": Text(
-        parser("kubernetes.charts.definitions_text"),
+    "operators.charts.definitions_text": Text(
+        parser("operators.charts.definitions_text"),
         ["---\n# Source: operator/crds/one.yaml\nkind: CustomResourceDefinition\n"],
         ("",),
     ),
-    "kubernetes.sriov_operator.vf_range": Text(
-        lambda text: parser("kubernetes.sriov_operator.vf_range")(text, "x"), ["0-3"]
+    "operators.sriov_operator.vf_range": Text(
+        lambda text: parser("operators.sriov_operator.vf_range")(text, "x"), ["0-3"]
     ),
 }
 
@@ -756,33 +756,33 @@ DATA: dict[str, Data] = {
         parser("kubernetes.health_check.node_health_check"),
         [named(spec={"selector": SELECTOR, "pauseRequests": ["an upgrade"]})],
     ),
-    "kubernetes.sriov_operator.node_state": Data(
-        parser("kubernetes.sriov_operator.node_state"),
+    "operators.sriov_operator.node_state": Data(
+        parser("operators.sriov_operator.node_state"),
         objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState"),
     ),
-    "kubernetes.sriov_operator.policy": Data(
-        parser("kubernetes.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")
+    "operators.sriov_operator.policy": Data(
+        parser("operators.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")
     ),
-    "kubernetes.sriov_operator.node_pool": Data(
-        parser("kubernetes.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]
+    "operators.sriov_operator.node_pool": Data(
+        parser("operators.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]
     ),
-    "kubernetes.node_tuning.node_profile": Data(
-        parser("kubernetes.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")
+    "operators.node_tuning.node_profile": Data(
+        parser("operators.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")
     ),
-    "kubernetes.node_tuning.invalid": Data(
-        parser("kubernetes.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
+    "operators.node_tuning.invalid": Data(
+        parser("operators.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
     ),
-    "kubernetes.node_tuning.recommends": Data(
-        parser("kubernetes.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)
+    "operators.node_tuning.recommends": Data(
+        parser("operators.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)
     ),
-    "kubernetes.node_tuning.selected_nodes": Data(
-        parser("kubernetes.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
+    "operators.node_tuning.selected_nodes": Data(
+        parser("operators.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
     ),
-    "kubernetes.machine_config.machine_pool": Data(
-        parser("kubernetes.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")
+    "operators.machine_config.machine_pool": Data(
+        parser("operators.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")
     ),
-    "kubernetes.sriov_operator.operator_settings": Data(
-        parser("kubernetes.sriov_operator.operator_settings"),
+    "operators.sriov_operator.operator_settings": Data(
+        parser("operators.sriov_operator.operator_settings"),
         [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})],
         (OperatorSettings(),),
     ),
@@ -807,20 +807,20 @@ DATA: dict[str, Data] = {
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
-    "kubernetes.sriov_operator.kept_release": Data(
+    "operators.sriov_operator.kept_release": Data(
         lambda item: (
-            "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item], True) is None else None
+            "ours" if parser("operators.sriov_operator.kept_release")("a", "b", True, [item], True) is None else None
         ),
         [OF_HELM],
         (None,),
     ),
-    "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
+    "operators.sriov_operator.installation": Data(parser("operators.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(
         lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
     ),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
-    "kubernetes.drivers.driver_policy": Data(
-        parser("kubernetes.drivers.driver_policy"),
+    "operators.drivers.driver_policy": Data(
+        parser("operators.drivers.driver_policy"),
         [
             named(
                 kind="NicClusterPolicy",
@@ -842,54 +842,54 @@ DATA: dict[str, Data] = {
             ),
         ],
     ),
-    "kubernetes.drivers.driver_selector": Data(
-        parser("kubernetes.drivers.driver_selector"),
+    "operators.drivers.driver_selector": Data(
+        parser("operators.drivers.driver_selector"),
         [named(kind="NicNodePolicy", spec={"nodeSelector": {"a": "b"}})],
         ({},),
     ),
-    "kubernetes.drivers.driver_host": Data(
-        parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
+    "operators.drivers.driver_host": Data(
+        parser("operators.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
     ),
-    "kubernetes.nvidia_network_operator.reported": Data(
-        parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
+    "operators.nvidia_network_operator.reported": Data(
+        parser("operators.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
-    "kubernetes.nvidia_network_operator.nic_policy": Data(
-        parser("kubernetes.nvidia_network_operator.nic_policy"),
+    "operators.nvidia_network_operator.nic_policy": Data(
+        parser("operators.nvidia_network_operator.nic_policy"),
         [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)],
     ),
-    "kubernetes.nic_configuration_operator.nic_state": Data(
-        parser("kubernetes.nic_configuration_operator.nic_state"),
+    "operators.nic_configuration_operator.nic_state": Data(
+        parser("operators.nic_configuration_operator.nic_state"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
-    "kubernetes.nic_configuration_operator.node_of": Data(
-        parser("kubernetes.nic_configuration_operator.node_of"),
+    "operators.nic_configuration_operator.node_of": Data(
+        parser("operators.nic_configuration_operator.node_of"),
         [{"metadata": {"name": "card", "ownerReferences": [{"kind": "Node", "name": "worker-1"}]}}],
         ("worker-1", ""),
     ),
-    "kubernetes.nic_configuration_operator.nic_template": Data(
-        lambda item: parser("kubernetes.nic_configuration_operator.nic_template")(
+    "operators.nic_configuration_operator.nic_template": Data(
+        lambda item: parser("operators.nic_configuration_operator.nic_template")(
             item, "app.kubernetes.io/managed-by", "linerate.rdma"
         ),
         [named(kind="NicConfigurationTemplate", status={"nicDevices": ["card"]})],
     ),
-    "kubernetes.nic_configuration_operator.nic_device": Data(
-        parser("kubernetes.nic_configuration_operator.nic_device"),
+    "operators.nic_configuration_operator.nic_device": Data(
+        parser("operators.nic_configuration_operator.nic_device"),
         [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
-    "kubernetes.nvidia_network_operator.attachment": Data(
-        parser("kubernetes.nvidia_network_operator.attachment"),
+    "operators.nvidia_network_operator.attachment": Data(
+        parser("operators.nvidia_network_operator.attachment"),
         objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
     "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
     "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
     "kubernetes.multus.training_pods": Data(lambda data: parser("kubernetes.multus.training_pods")([data]), POD, ([],)),
-    "kubernetes.sriov_operator.supported_nics": Data(
-        parser("kubernetes.sriov_operator.supported_nics"),
+    "operators.sriov_operator.supported_nics": Data(
+        parser("operators.sriov_operator.supported_nics"),
         [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})],
         ((),),
     ),
-    "kubernetes.sriov_operator.runs_operator": Data(
-        lambda data: parser("kubernetes.sriov_operator.runs_operator")(
+    "operators.sriov_operator.runs_operator": Data(
+        lambda data: parser("operators.sriov_operator.runs_operator")(
             items_of(mapping_at(data, "spec"), "containers", "x")
         ),
         [
@@ -903,28 +903,28 @@ DATA: dict[str, Data] = {
         ],
         (False,),
     ),
-    "kubernetes.sriov_operator.origin_of": Data(
-        lambda data: parser("kubernetes.sriov_operator.origin_of")(mapping_at(data, "metadata", "labels"), "x"),
+    "operators.sriov_operator.origin_of": Data(
+        lambda data: parser("operators.sriov_operator.origin_of")(mapping_at(data, "metadata", "labels"), "x"),
         [named(metadata={"name": "a", "labels": {"helm.sh/chart": "network-operator-26.4.1"}})],
         ("unknown",),
     ),
-    "kubernetes.charts.olm_examples": Data(
-        parser("kubernetes.charts.olm_examples"),
+    "operators.charts.olm_examples": Data(
+        parser("operators.charts.olm_examples"),
         [named(kind="ClusterServiceVersion", metadata={"name": "x", "annotations": {"alm-examples": "[{}]"}})],
         ((),),
     ),
-    "kubernetes.nfd_and_olm.is_worker": Data(parser("kubernetes.nfd_and_olm.is_worker"), [WORKER], (False,)),
-    "kubernetes.nfd_and_olm.config_maps": Data(parser("kubernetes.nfd_and_olm.config_maps"), [WORKER], ((),)),
-    "kubernetes.nfd_and_olm.worker_text": Data(
-        parser("kubernetes.nfd_and_olm.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)
+    "operators.nfd_and_olm.is_worker": Data(parser("operators.nfd_and_olm.is_worker"), [WORKER], (False,)),
+    "operators.nfd_and_olm.config_maps": Data(parser("operators.nfd_and_olm.config_maps"), [WORKER], ((),)),
+    "operators.nfd_and_olm.worker_text": Data(
+        parser("operators.nfd_and_olm.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)
     ),
-    "kubernetes.nfd_and_olm.worker_config": Data(
-        parser("kubernetes.nfd_and_olm.worker_config"),
+    "operators.nfd_and_olm.worker_config": Data(
+        parser("operators.nfd_and_olm.worker_config"),
         [{"core": {"labelSources": ["pci"]}, "sources": {"pci": {"deviceClassWhitelist": ["0200"]}}}],
         (WorkerConfig(),),
     ),
-    "kubernetes.nfd_and_olm.olm_object": Data(
-        parser("kubernetes.nfd_and_olm.olm_object"),
+    "operators.nfd_and_olm.olm_object": Data(
+        parser("operators.nfd_and_olm.olm_object"),
         [
             named(
                 kind="Subscription",
@@ -939,25 +939,25 @@ DATA: dict[str, Data] = {
             },
         ],
     ),
-    "kubernetes.olm.catalog": Data(parser("kubernetes.olm.catalog"), [olm_world.catalog()]),
-    "kubernetes.olm.package": Data(parser("kubernetes.olm.package"), [olm_world.package()]),
-    "kubernetes.olm.operator_group": Data(
-        parser("kubernetes.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]
+    "operators.olm.catalog": Data(parser("operators.olm.catalog"), [olm_world.catalog()]),
+    "operators.olm.package": Data(parser("operators.olm.package"), [olm_world.package()]),
+    "operators.olm.operator_group": Data(
+        parser("operators.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]
     ),
-    "kubernetes.olm.subscription": Data(
-        parser("kubernetes.olm.subscription"),
+    "operators.olm.subscription": Data(
+        parser("operators.olm.subscription"),
         [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")])],
     ),
-    "kubernetes.olm.install_plan": Data(
-        parser("kubernetes.olm.install_plan"),
+    "operators.olm.install_plan": Data(
+        parser("operators.olm.install_plan"),
         [
             olm_world.plan(
                 "x", ["nfd.v1"], bundleLookups=[{"conditions": [olm_world.condition("BundleLookupFailed", "r", "m")]}]
             )
         ],
     ),
-    "kubernetes.olm.service_version": Data(
-        parser("kubernetes.olm.service_version"),
+    "operators.olm.service_version": Data(
+        parser("operators.olm.service_version"),
         [
             olm_world.version(
                 "nfd.v1",
@@ -1123,8 +1123,8 @@ DATA.update(
         "job.manifest.parse_pod_devices": Data(parser("job.manifest.parse_pod_devices"), POD),
         "job.manifest.find_runtime": Data(parser("job.manifest.find_runtime"), JOBS),
         "job.manifest.parse_workload": Data(lambda item: parser("job.manifest.parse_workload")(item, JOBS), JOBS),
-        "kubernetes.machine_config.host_config": Data(
-            lambda item: parser("kubernetes.machine_config.host_config")(item, item),
+        "operators.machine_config.host_config": Data(
+            lambda item: parser("operators.machine_config.host_config")(item, item),
             [*golden("machine-configs"), KUBELET_CONFIG],
         ),
         "job.nic_map.text_of": Data(

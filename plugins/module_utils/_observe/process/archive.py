@@ -19,7 +19,7 @@ from ..._model.base.errors import RdmaError
 
 #: before 1980 a zip file knows no time; a fixed one makes the same file of the same sources
 _TIME = (1980, 1, 1, 0, 0, 0)
-_ROOT = __package__.rsplit(".", 1)[0]
+_ROOT = __package__.rsplit(".", 2)[0]
 #: run with the archive on stdin: it needs a folder that can be written, since Python loads no archive from memory
 START = (
     "import os, runpy, sys, tempfile\n"

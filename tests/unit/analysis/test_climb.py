@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
     without_overlap,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
-from ansible_collections.linerate.rdma.tests.unit.schedule.test_halving import Fleet, fleet
+from ansible_collections.linerate.rdma.tests.unit.analysis.test_halving import Fleet, fleet
 
 
 def climb(

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verdict of a module that judges by itself, beside the stages."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .._model.base import escape
+from .._model.run.findings import Finding, Waiver, judge
+from .._model.run.records import CLOSED, OPEN, Record, describe, make_record_data
+from .._store.facts import now
+
+
+def conclude(
+    module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
+) -> dict[str, typing.Any]:
+    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
+
+    :param subject: what the findings are about, for the first line
+    """
+    gate = judge(findings, waivers)
+    moment = now()
+    record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
+    # a result that failed is shown as it is: a job and a cluster have chosen some of these words
+    result = {
+        "gate": record.gate,
+        "lines": describe(record),
+        "findings": escape.data(make_record_data(record)["judged"]),
+    }
+    if not gate.open:
+        module.fail_json(msg="\n".join(result["lines"]), **result)
+    return result
