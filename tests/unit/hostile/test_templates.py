@@ -40,7 +40,7 @@ PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
 )
 #: the parser of an older release, which takes every text of a Node: what it lets through must be marked all the same
 TRUSTING = """
-from ..._model.inventory import Inventory, InventoryNode
+from ..._model.kubernetes.inventory import Inventory, InventoryNode
 
 def inventory(resources):
     found = []
