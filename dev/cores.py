@@ -17,12 +17,17 @@ from .steps import BUILD, ROOT, VENV, guarded
 NEWEST = "2.19"
 
 
+def list_pins(release: str) -> pathlib.Path:
+    """Return the file with the exact packages of a release."""
+    return ROOT / ("test-requirements.txt" if release == NEWEST else f"dev/sanity-{release}.txt")
+
+
 def environment_of(release: str) -> pathlib.Path:
     """Make the environment of a release, unless it is there."""
     if release == NEWEST:
         return VENV
     path = BUILD / f"venv-core-{release}"
-    make_environment(path, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
+    make_environment(path, list_pins(release))
     return path
 
 

@@ -12,6 +12,9 @@ what can differ between releases: does the collection document itself, and does 
 older releases sees it comes with the largest size. ansible-test names Python 3.8 as well, and looks at no file there:
 tests/config.yml says that it is too old.
 
+A file that has passed is looked at again only if it changes, or what it imports (dev/passed.py); tests that look at the
+collection as a whole run each time, unless nothing has changed at all. ``make clean-cache`` forgets what has passed.
+
 Invocations run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps
 results in the one and makes virtual environments in the other without looking whether another one does the same.
 """
@@ -27,12 +30,19 @@ import sys
 import typing
 
 from . import pythons
-from .cores import NEWEST, environment_of
+from .cores import NEWEST, environment_of, list_pins
+from .passed import PassedFiles
 from .sizes import ALL, SIZES, TEST
 from .steps import BUILD, CACHE, VENV, StepError, guarded, run, say, together
-from .tree import TREE, make_tree
+from .tree import TREE, list_files, make_tree
 
 PYTHONS = BUILD / "pythons"
+#: of files that changed: with more of them ansible-test looks at all
+_MOST_NAMED = 400
+#: a file for ansible-test to be called with, where no other one needs it
+_SMALL = "galaxy.yml"
+#: what all results depend on, beside the file that is looked at and what it imports
+_GROUNDS = ("dev/sanity.py", "tests/config.yml", "galaxy.yml", "meta/runtime.yml")
 #: of nodes and observers; the newest is the newest that an ansible-core here knows
 _MINORS = range(9, 14)
 
@@ -152,16 +162,32 @@ def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typi
     remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m dev.sanity {release}"
     for invocation in invocations:
         command = command_of(invocation, versions)
-        if command:
-            run(
-                f"ansible-test sanity, {invocation.name}",
-                [environment / "bin" / "ansible-test", *command],
-                remedy,
-                cwd=copy,
-                env=variables,
-            )
-        else:
+        if not command:
             say(f"- not run, since no Python of this machine is for it: {invocation.name}")
+            continue
+        passed = PassedFiles(_describe_grounds(invocation, command, copy), copy, list_files(copy))
+        if passed.is_known():
+            say(f"- passed before, all {len(passed.files)} files as they are: {invocation.name}")
+            continue
+        # a file is gone, perhaps, and no other one imports it: tests of the whole collection look for that
+        named = passed.list_others() or [_SMALL]
+        if len(named) < len(passed.files):
+            say(f"- {len(named)} of {len(passed.files)} files have changed, or what they import: {invocation.name}")
+        run(
+            f"ansible-test sanity, {invocation.name}",
+            [environment / "bin" / "ansible-test", *command, *(named if len(named) <= _MOST_NAMED else ())],
+            remedy,
+            cwd=copy,
+            env=variables,
+        )
+        passed.keep()
+
+
+def _describe_grounds(invocation: Invocation, command: typing.Sequence[str], copy: pathlib.Path) -> str:
+    """Return what the results of all files depend on: command line, packages, Python, settings."""
+    settings = [(copy / name).read_text(encoding="utf-8") for name in _GROUNDS]
+    pins = list_pins(invocation.release).read_text(encoding="utf-8")
+    return "\n".join([*command, sys.version, pins, *settings])
 
 
 def _gather_pythons() -> list[str]:

@@ -56,3 +56,9 @@ def make_tree(tree: pathlib.Path = TREE) -> pathlib.Path:
         subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
     subprocess.run(["git", "add", "--all", "--force"], cwd=copy, check=True)
     return copy
+
+
+def list_files(copy: pathlib.Path) -> list[str]:
+    """List the files of a copy, as paths below it."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=copy, capture_output=True, check=True).stdout
+    return [name for name in listed.decode().split("\0") if name]
