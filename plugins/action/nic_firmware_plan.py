@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     FIRMWARE_SETTINGS,
     NodeFirmwarePlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.nic_configuration_operator import (
     read_templates,
 )

@@ -95,7 +95,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, assure, release, working
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:

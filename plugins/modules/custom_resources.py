@@ -241,7 +241,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import take_back
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"

@@ -32,7 +32,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.identity
     parse_shown_boot,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.guard import LONGEST, START
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import boot_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError, name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_json, write_text

@@ -11,7 +11,7 @@ import threading
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import host_name
 
 from .nccl_job import Job

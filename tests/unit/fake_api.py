@@ -18,7 +18,8 @@ import yaml
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 
 Resource = dict[str, typing.Any]
 

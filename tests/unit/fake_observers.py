@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 
 from .fake_api import FakeApi, Resource
 

@@ -9,7 +9,7 @@ import copy
 import typing
 import urllib.parse
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 
 from .fake_api import FakeApi, Resource
 

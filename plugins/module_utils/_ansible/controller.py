@@ -18,7 +18,8 @@ from ansible.module_utils.basic import AnsibleModule
 from .._model.intent.intent import Intent
 from .._model.kubernetes.controller import ControllerFacts, HelmFacts
 from .._model.kubernetes.rights_needed import needed
-from .._observe.kubernetes.client import ApiError, Cluster
+from .._observe.kubernetes.client import Cluster
+from .._observe.kubernetes.errors import ApiError
 from .._observe.kubernetes.rights import observe
 from .._observe.kubernetes.sriov_operator import namespace_of_operator
 from .._observe.process.command import run

@@ -19,7 +19,7 @@ import urllib.parse
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_MAP, AUTH_PROXY_HEADERS_SPEC
 
 from .._model.base.redact import REDACTED, redact_text
-from .._observe.kubernetes.client import ApiError
+from .._observe.kubernetes.errors import ApiError
 
 try:
     import yaml

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     ObserversSeen,
     Wanted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import observers as parse
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import daemon_set

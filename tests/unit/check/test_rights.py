@@ -22,7 +22,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ri
     RightsFacts,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed, needed_powers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import (
     attributes,
     observe,

@@ -17,7 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     find_held_pods,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drained_pods

@@ -18,14 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     apply_all,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
-    KINDS,
-    ApiError,
-    Cluster,
-    Listing,
-    Resource,
-    kind_of,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, Resource, kind_of
 from ansible_collections.linerate.rdma.plugins.modules.custom_resources import KINDS as REMOVED
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}

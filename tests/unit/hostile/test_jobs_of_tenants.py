@@ -40,7 +40,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     Finding,
     judge,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files

@@ -24,11 +24,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Container
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import yaml_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Shell
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import many
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, decode_answer, decode_json
@@ -242,7 +243,7 @@ class Server:
         self.closed = True
 
 
-ASKED: typing.Mapping[str, typing.Callable[[kubernetes.Cluster], typing.Any]] = {
+ASKED: typing.Mapping[str, typing.Callable[[Cluster], typing.Any]] = {
     "get": lambda cluster: cluster.get("Node", "", "worker-1"),
     "dated": lambda cluster: cluster.dated("Node", "", "worker-1"),
     "patch": lambda cluster: cluster.patch("Node", "", "worker-1", {}),
@@ -268,8 +269,8 @@ def test_an_object_of_the_api_server_costs_little_and_is_its_own_error(
 ) -> None:
     server = Server(*chunks)
     begin = time.process_time()
-    with pytest.raises(kubernetes.ApiError, match=seen):
-        ASKED[asked](kubernetes.Cluster(server))
+    with pytest.raises(ApiError, match=seen):
+        ASKED[asked](Cluster(server))
     assert time.process_time() - begin < 1
     assert server.taken < 10
 
@@ -278,11 +279,11 @@ def test_an_object_that_is_nested_too_deep_costs_a_list_nothing_but_what_is_belo
     sound = {"metadata": {"name": "worker-2", "annotations": {"a": '[{"]"\\'}}}
     sick = b'{"metadata":{"name":"worker-1","managedFields":' + b'{"f:a":' * 5000 + b"{}" + b"}" * 5000 + b"}}"
     server = Server(b'{"metadata":{"resourceVersion":"1"},"items":[' + sick + b"," + json.dumps(sound).encode() + b"]}")
-    first, second = kubernetes.Cluster(server).list("Node").items
+    first, second = Cluster(server).list("Node").items
     assert first["metadata"]["name"] == "worker-1" and len(json.dumps(first)) < 1000
     assert second == {"kind": "Node", **sound}
     event = Server(b'{"type":"MODIFIED","object":' + sick + b'}\n{"type":"ADDED","object":{}}\n')
-    assert [event["type"] for event in kubernetes.Cluster(event).watch("Node", "1")] == ["MODIFIED", "ADDED"]
+    assert [event["type"] for event in Cluster(event).watch("Node", "1")] == ["MODIFIED", "ADDED"]
 
 
 def test_what_lies_below_the_last_level_is_null_and_all_else_stays() -> None:
@@ -323,14 +324,14 @@ def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
 
 
 def test_the_lines_of_a_watch_have_an_end() -> None:
-    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"), "WATCH")) == [
+    assert list(answers.read_lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"), "WATCH")) == [
         b'{"a": 1}',
         b'{"b": 2}',
         b'{"c": 3}',
     ]
     begin = time.process_time()
-    with pytest.raises(kubernetes.ApiError, match="too large") as refused:
-        list(kubernetes._lines(Body(*([b"x" * 256] * 40_000)), "WATCH"))
+    with pytest.raises(ApiError, match="too large") as refused:
+        list(answers.read_lines(Body(*([b"x" * 256] * 40_000)), "WATCH"))
     # a version that is too old has the list read again, without what is too large
     assert refused.value.status == 410
     assert time.process_time() - begin < 5

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import MOST_LINE, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core, observers
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import MOST_EXCERPT

@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     Removal,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import NamespaceStays, Observers

@@ -12,12 +12,12 @@ from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import UnreadNic
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import addresses
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import addresses, answers, client
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
     nic_configuration_operator as nics,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
     observe as observe_operator,
 )
@@ -45,7 +45,7 @@ Item = dict[str, typing.Any]
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 20_000)
+    monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 20_000)
 
 
 class Server:
@@ -112,8 +112,8 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nine kubelets, each with an object that is just small enough, end no list."""
-    monkeypatch.setattr(kubernetes, "MOST_HELD", 80_000)
-    monkeypatch.setattr(kubernetes, "LARGE_VALUES", 1_000)
+    monkeypatch.setattr(client, "MOST_HELD", 80_000)
+    monkeypatch.setattr(answers, "LARGE_VALUES", 1_000)
     large = [node(number, [] if number == 13 else LARGE[:8_000]) for number in range(10, 19)]
     large[3]["metadata"]["labels"] = {f"l{number}": "x" for number in range(15_000)}
     found = {
@@ -127,7 +127,7 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
 
 
 def test_a_list_of_many_small_nodes_is_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_HELD", 1_000)
+    monkeypatch.setattr(client, "MOST_HELD", 1_000)
     with pytest.raises(ApiError, match="all objects have more than 1000 values"):
         Cluster(Server(nodes=[node(number) for number in range(200)])).list("Node")
 
@@ -200,8 +200,8 @@ def test_an_object_of_a_kind_whose_parsers_know_no_metadata_alone_is_an_error_by
 
 @pytest.mark.parametrize("size", ["values", "bytes"])
 def test_an_event_too_large_to_be_read_has_the_list_read_again(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_OBJECT", 5_000_000 if size == "values" else 50_000)
-    monkeypatch.setattr(kubernetes, "MOST_VALUES", 20_000)
+    monkeypatch.setattr(answers, "MOST_OBJECT", 5_000_000 if size == "values" else 50_000)
+    monkeypatch.setattr(answers, "MOST_VALUES", 20_000)
     server = Server(nodes=FLEET)
     feed = server.feed = WatchFeed(Cluster(server), {}, ("Node",))
     small = json.dumps({"type": "MODIFIED", "object": {**node(3), "kind": "Node"}}).encode()
@@ -236,7 +236,7 @@ def observer(name: str) -> Item:
 
 
 def test_mirror_pods_of_any_size_and_number_keep_no_observer_from_being_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_HELD", 1_000)
+    monkeypatch.setattr(client, "MOST_HELD", 1_000)
     small = {**mirror(3), "status": {"containers": LARGE[:300]}}
     server = Server(
         daemonsets=[{"metadata": {"name": "linerate-observer", "uid": UID}}],

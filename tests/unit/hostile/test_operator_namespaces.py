@@ -19,7 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import operator_namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operator_namespaces import (
     examine,
     find_absent,

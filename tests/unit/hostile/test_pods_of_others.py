@@ -12,11 +12,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
-    ApiError,
-    Cluster,
-    Resource,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods

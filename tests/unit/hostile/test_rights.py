@@ -26,7 +26,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.me
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import machine_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME as LEASE
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import KINDS, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.olm import serves
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs

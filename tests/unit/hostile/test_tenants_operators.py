@@ -12,12 +12,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs, operators, sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import (
-    ApiError,
-    Cluster,
-    Listing,
-    Resource,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, list_accounts
 
 

@@ -9,9 +9,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, client
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import _essence
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server
@@ -21,8 +22,8 @@ OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 20_000)
-    monkeypatch.setattr(kubernetes, "MOST_HELD", 2_000)
+    monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 20_000)
+    monkeypatch.setattr(client, "MOST_HELD", 2_000)
 
 
 def named(namespace: str, name: str, **more: typing.Any) -> Item:

@@ -51,7 +51,7 @@ IMPURE = set(
 )
 # runs on the controller only, where the Kubernetes client and what it stands on are
 CONTROLLER = {
-    "_observe/kubernetes/client.py": {"kubernetes", "urllib3"},
+    "_observe/kubernetes/errors.py": {"kubernetes", "urllib3"},
     "_observe/kubernetes/yaml_documents.py": {"yaml"},
     "_observe/kubernetes/channels.py": {"kubernetes", "websocket", "certifi"},
 }

@@ -28,7 +28,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client 
 from ansible_collections.linerate.rdma.plugins.lookup.kubeconfig import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from lab.pki import Pki
 
 TOKEN = "sha256~token-that-nobody-may-see"

@@ -16,7 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import observers as check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import observers as module

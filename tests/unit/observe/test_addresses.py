@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressLease, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.addresses import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
 OURS = [ipaddress.ip_network("10.79.0.0/24")]
 WHEREABOUTS = "IPPool.whereabouts.cni.cncf.io"

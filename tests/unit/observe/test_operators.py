@@ -16,7 +16,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
     TABLE,
     OperatorsSeen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import KINDS, ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import (
     by_olm,
     list_examples,

@@ -24,9 +24,9 @@ from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels, pod_exec
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels, errors, pod_exec
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import (
     Limits,
     NoAnswer,
@@ -114,7 +114,7 @@ def pod(name: str = "pod") -> Container:
 
 @pytest.fixture(params=[(V5, V4), (V4,)], ids=["v5", "v4"])
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[ExecServer]:
-    monkeypatch.setattr(kubernetes, "PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(errors, "PAUSES", (0.01, 0.02))
     with ExecServer(request.param) as here:
         yield here
         assert set(here.chosen) <= {request.param[0]}

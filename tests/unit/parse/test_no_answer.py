@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.no_answer import cause_of
 
 POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded with url: /version (Caused by "

@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profil
     definitions,
     find_traits,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import pods
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import measured

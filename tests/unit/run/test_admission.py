@@ -14,7 +14,9 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY

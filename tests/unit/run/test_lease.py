@@ -33,7 +33,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease imp
     describe,
     take_lease,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import lease as parse
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster import lease as render

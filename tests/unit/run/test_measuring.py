@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.me
     POLICY,
     REFUSALS,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import render_namespace
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod

@@ -19,8 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     NodePool,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import Policy
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client as kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_disruption_plan import (
@@ -70,9 +71,7 @@ class Cluster(Paged):
 
 
 def read(cluster: Cluster, policy: Policy, *pools: NodePool) -> DisruptionPlan:
-    return read_plan(
-        typing.cast(kubernetes.Cluster, cluster), "ops", RenderedObjects((policy,), pools), ("kl-a",), ClusterIntent()
-    )
+    return read_plan(typing.cast(Api, cluster), "ops", RenderedObjects((policy,), pools), ("kl-a",), ClusterIntent())
 
 
 def test_pods_are_read_only_when_a_node_loses_something() -> None:
@@ -149,7 +148,7 @@ class OpenShift(Cluster):
 
 def read_config(cluster: OpenShift, *configs: dict[str, typing.Any]) -> DisruptionPlan:
     return read_plan(
-        typing.cast(kubernetes.Cluster, cluster),
+        typing.cast(Api, cluster),
         "ops",
         RenderedObjects((NOW,), (), configs or (CONFIG,)),
         ("kl-a",),

@@ -28,7 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_a
     KernelArguments,
     ObservedKernelArguments,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.machine_config import PAUSED_ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines, turn
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel

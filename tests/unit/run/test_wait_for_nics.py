@@ -11,7 +11,7 @@ import weakref
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicState
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.nic_configuration_operator import nic_state
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators import wait_for_nics as module
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_nics import (

@@ -12,7 +12,9 @@ from ..._model.kubernetes.addresses import AddressFacts, AddressLease, SharedPoo
 from ..._parse.kubernetes import ipam as parse
 from ..._parse.kubernetes.addresses import Network
 from ..._parse.kubernetes.resource import ResourceError, full_name_of
-from .client import ApiError, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
 
 #: pods that are named as evidence that a range is in use; more say nothing new
 _SHOWN = 20

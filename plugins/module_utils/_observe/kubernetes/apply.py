@@ -15,8 +15,11 @@ from ..._model.base.text import cut_texts
 from ..._model.kubernetes.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._parse.kubernetes.foreign import is_mirror_pod
-from .client import ApiError, Clock, Cluster, Resource, kind_of, version_of
+from .client import Cluster
+from .errors import ApiError
 from .foreign import Kept, objects_of_others
+from .kinds import Resource, kind_of, version_of
+from .shell import Clock
 
 #: of server-side apply
 FIELD_MANAGER = MANAGER

@@ -14,7 +14,9 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.operators.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
-from .client import ApiError, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
 from .yaml_documents import read_yaml
 
 #: a cluster has one, and a worker mounts one

@@ -11,7 +11,9 @@ import typing
 from ..._model.base.text import folded
 from ..._parse.kubernetes.foreign import ApiResource, judge, resources, versions
 from ..._parse.kubernetes.resource import Resource, ResourceError
-from .client import ApiError, Clock, Cluster
+from .client import Cluster
+from .errors import ApiError
+from .shell import Clock
 
 #: seconds between two looks while objects of the namespace are being deleted
 _LOOK = 2.0

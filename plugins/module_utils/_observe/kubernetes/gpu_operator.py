@@ -10,7 +10,9 @@ import typing
 from ..._model.kubernetes.host import ClusterPolicies
 from ..._parse.kubernetes.resource import name_of
 from .apply import FIELD_MANAGER
-from .client import ApiError, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
 
 Render = typing.Callable[[str], Resource]
 

@@ -24,7 +24,7 @@ from ..._parse.kubernetes.resource import mapping_at
 from ..._parse.operators.charts import definitions_text
 from ..._store.files import read_bytes
 from ..process.command import Finished, each, run, search_path
-from .client import Resource
+from .kinds import Resource
 from .yaml_documents import MOST_CHART, MOST_FILE, read_documents
 
 #: seconds for one chart; a registry that is far away may take its time

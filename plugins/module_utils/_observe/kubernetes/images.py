@@ -9,7 +9,9 @@ import typing
 from ..._model.kubernetes.images import ImageFacts, MirrorRule, RegistrySources
 from ..._parse.kubernetes import images as parse
 from ..._parse.kubernetes.resource import ResourceError, name_of
-from .client import ApiError, Cluster, Resource, group_of
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource, group_of
 
 #: has the lists of registries, in the object of this name
 CONFIG, NAME = "Image.config.openshift.io", "cluster"

@@ -18,7 +18,9 @@ from ..._parse.job import stack
 from ..._parse.kubernetes.core import node as parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at, title_of
-from .client import ApiError, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
 from .yaml_documents import read_yaml
 
 #: by which the operators mark the pods of a job

@@ -11,7 +11,9 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
-from .client import ApiError, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
 
 
 def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:

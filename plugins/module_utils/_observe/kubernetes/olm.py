@@ -12,7 +12,10 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
 from ..._parse.kubernetes.resource import items_of, mapping_at, name_of
 from ..._parse.operators import olm
-from .client import ApiError, Choice, Cluster, Kind, Resource
+from .answers import Choice
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Kind, Resource
 
 
 def of_namespaces(namespaces: typing.Container[str]) -> Choice:

@@ -29,7 +29,8 @@ from ..._parse.kubernetes.tenancy import (
     strangers,
 )
 from .apply import existing
-from .client import ApiError, Cluster
+from .client import Cluster
+from .errors import ApiError
 from .foreign import everything
 
 #: how many names a cause has

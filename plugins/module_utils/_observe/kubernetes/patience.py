@@ -12,7 +12,10 @@ from __future__ import annotations
 import typing
 
 from ..._parse.kubernetes.no_answer import UNTRUSTED
-from .client import ApiError, Clock, Cluster, Resource
+from .client import Cluster
+from .errors import ApiError
+from .kinds import Resource
+from .shell import Clock
 
 T = typing.TypeVar("T")
 #: seconds that an API server may be away at one step: as long as a machine of its control plane takes to boot

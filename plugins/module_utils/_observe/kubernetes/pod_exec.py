@@ -18,7 +18,8 @@ from ..._parse.limits import MOST_ANSWER
 from ..._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
 from ..process import many
 from .channels import Channels
-from .client import ApiError, Cluster, again
+from .client import Cluster
+from .errors import ApiError, again
 
 Result = typing.TypeVar("Result")
 #: connections at once. Each of them is a stream through one konnectivity agent, whose queue is short

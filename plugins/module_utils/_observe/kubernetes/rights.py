@@ -8,7 +8,9 @@ from __future__ import annotations
 import typing
 
 from ..._model.kubernetes.rights import ANYTHING, Denied, Right, RightsFacts
-from .client import KINDS, ApiError, Cluster, Resource, group_of
+from .client import Cluster
+from .errors import ApiError
+from .kinds import KINDS, Resource, group_of
 
 
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:

@@ -14,7 +14,7 @@ from ..._model.base.errors import RdmaError
 from ..._model.base.text import both_ends
 from ..._model.boundary.form import shown
 from ..._parse.limits import MIB, MOST_DEPTH
-from .client import Resource
+from .kinds import Resource
 
 with contextlib.suppress(ImportError):
     import yaml

@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import typing
 
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.foreign import is_mirror_pod
 from ..._parse.kubernetes.resource import ResourceError, name_of
 

@@ -34,8 +34,10 @@ from ..._model.run.lease import (
     remaining,
     take_lease,
 )
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.patience import passes
+from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import process
 from ..._parse.kubernetes import lease as parse
 from ..._render.cluster import lease as render

@@ -25,8 +25,11 @@ from ..._model.kubernetes.observers import (
     Wanted,
 )
 from ..._observe.kubernetes.apply import Outcome, apply_all, ours, stable
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.foreign import Kept, objects_of_others
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
 from ..._parse.kubernetes.foreign import is_made_pod

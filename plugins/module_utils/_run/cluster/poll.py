@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._observe.kubernetes.client import Clock
+from ..._observe.kubernetes.shell import Clock
 
 #: between two looks at a node that lacks something that it had
 LOOK_AGAIN_SECONDS = 10.0

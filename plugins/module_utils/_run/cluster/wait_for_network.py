@@ -11,7 +11,11 @@ from ..._analysis.readiness.readiness_cache import ReadinessCache
 from ..._analysis.readiness.sriov import SuspectTimer, judge, judge_release
 from ..._analysis.readiness.state import ClusterState, Judgement, NodeHistory, Target
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
-from ..._observe.kubernetes.client import ApiError, Choice, Clock, Cluster, Resource
+from ..._observe.kubernetes.answers import Choice
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod

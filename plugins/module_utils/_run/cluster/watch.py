@@ -11,7 +11,10 @@ import threading
 import typing
 
 from ..._model.kubernetes.disruption import Budget, ClusterPod
-from ..._observe.kubernetes.client import ApiError, Choice, Cluster, Resource
+from ..._observe.kubernetes.answers import Choice
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod

@@ -14,7 +14,9 @@ from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
 from ..._model.kubernetes.measuring import NAMESPACE, PREPARE
 from ..._observe.kubernetes.apply import FIELD_MANAGER, Outcome, existing, ours, remove
-from ..._observe.kubernetes.client import ApiError, Cluster, Resource, kind_of
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource, kind_of
 from ..._render.cluster.admission import render_account, render_objects
 from ..._render.cluster.names import MANAGED_BY, owner
 

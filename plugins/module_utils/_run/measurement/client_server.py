@@ -11,7 +11,8 @@ import typing
 from ..._analysis.schedule.measurements import SERVER_LIMIT, SLACK
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.measurement.completions import SIDES
-from ..._observe.kubernetes.client import ApiError, Shell
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Shell
 from ..._parse.pods import rping
 from ..._parse.pods.failure import RETRIED, Failure, classify
 from ..._render.measurement.commands import Command

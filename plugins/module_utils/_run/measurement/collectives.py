@@ -39,7 +39,10 @@ from ..._model.measurement.collectives import (
     RanTest,
 )
 from ..._model.run.lease import LeaseLost
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource, Shell
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_log, nccl_tests
 from ..._parse.kubernetes.multus import training_pod
 from ..._parse.kubernetes.resource import ResourceError

@@ -18,7 +18,8 @@ from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
-from ..._observe.kubernetes.client import Clock, Cluster, Shell
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes.core import internal_address
 from ..._parse.kubernetes.resource import Resource, name_of
 from ..._parse.pods import perftest

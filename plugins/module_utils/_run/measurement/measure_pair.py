@@ -28,7 +28,8 @@ from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.measurement.bandwidth import PairResult, RdmaPod, SweepRow, Wider
 from ..._model.run.lease import LeaseLost
-from ..._observe.kubernetes.client import ApiError, Clock
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.pods import iperf3, perftest, rping
 from ..._parse.pods.failure import LOST, Failure, classify
 from ..._render.measurement import commands

@@ -62,7 +62,8 @@ from ..._model.measurement.bandwidth import (
     RdmaPod,
     RoundPlan,
 )
-from ..._observe.kubernetes.client import Clock, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.shell import Clock
 from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
 from .layers import LayerTests
 from .measure_pair import PairMeasurement, fail_pair

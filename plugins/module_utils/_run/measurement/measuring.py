@@ -18,7 +18,10 @@ from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import PLAIN, attachment_kind
 from ..._model.kubernetes.measuring import LABEL, NAMESPACE, POLICY, PREPARE, PREPARED, Refusal
 from ..._observe.kubernetes.apply import FIELD_MANAGER, existing, ours
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.observers import holds_back, owned_namespace
 from ..._parse.kubernetes.resource import name_of
 from ..._plan.measured_network import ForeignNetwork, copy_of

@@ -14,7 +14,8 @@ from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.measuring import NAMESPACE, Refusal
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import ApiError, Resource
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._plan.observed import Rails
 
 Say = typing.Callable[[str], None]

@@ -14,7 +14,10 @@ from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import resource_of
 from ..._model.kubernetes.host import MemlockProof
 from ..._model.kubernetes.measuring import Refusal
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.node.memlock import MemlockError

@@ -15,7 +15,9 @@ from ..._model.intent.profiles import carries_rdma
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import ApiError, Clock, Resource, Shell
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes import multus
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.pods import probe as pod_probe

@@ -12,7 +12,10 @@ from ..._analysis.readiness.sriov import GRACE
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.text import both_ends, folded
 from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.pods.failure import classify

@@ -9,7 +9,9 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.measuring import NAMESPACE
-from ..._observe.kubernetes.client import Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of

@@ -19,7 +19,10 @@ from ..._model.intent.profiles import resource_of
 from ..._model.kubernetes.measuring import NAMESPACE
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource, Shell
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod

@@ -15,7 +15,8 @@ from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.infiniband.counters import PortCounters, PortGrowth, compute_growth
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import CountedPair, PairResult
-from ..._observe.kubernetes.client import Clock, Cluster, Shell
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.infiniband import perfquery
 from ..._render.measurement import commands, counters
 from .client_server import find_failure

@@ -17,7 +17,9 @@ from ..._analysis.controllers.sriov_operator import leaves
 from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import DrainOptions
 from ..._model.kubernetes.disruption import ClusterPod
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from .drained_pods import may_leave
 

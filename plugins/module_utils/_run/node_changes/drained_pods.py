@@ -13,7 +13,8 @@ import typing
 from ..._analysis.controllers.budgets import MOST_BUDGETS
 from ..._analysis.controllers.sriov_operator import leaves
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
-from ..._observe.kubernetes.client import ApiError, Resource
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
 

@@ -16,7 +16,8 @@ from ..._analysis.disruption.machine_config import roll_of
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
-from ..._observe.kubernetes.client import ApiError, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
 from ..._parse.kubernetes import core, etcd
 from .drain import NodeFailed
 from .health_checks import HealthChecks

@@ -17,7 +17,9 @@ from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.control_plane import HealthCheck, Machine
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.objects import ClusterNode
-from ..._observe.kubernetes.client import ApiError, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import health_check as parse
 from ..._parse.kubernetes.resource import mapping_at, texts_of

@@ -20,9 +20,11 @@ from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.node_roll import NodeOutcome, NodeRoll, NodeStep, RollPlan
 from ..._model.run.lease import LeaseLost
-from ..._observe.kubernetes.client import ApiError, Clock, Resource
 from ..._observe.kubernetes.client import Cluster as Api
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.patience import PatientCluster
+from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import many
 from ..._plan.node_roll import choose_action, line, plan, turn
 from .health_checks import HealthChecks

@@ -23,9 +23,10 @@ from ..._model.kubernetes.node_roll import (
 )
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.lease import LeaseLost
-from ..._observe.kubernetes.client import ApiError, Clock
 from ..._observe.kubernetes.client import Cluster as Api
+from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.patience import AWAY
+from ..._observe.kubernetes.shell import Clock
 from ..._observe.redfish.bmc import BmcError
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.roll_mark import ANNOTATION, mark

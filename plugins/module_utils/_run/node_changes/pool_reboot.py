@@ -20,7 +20,10 @@ from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeOutcome, No
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes import machines
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._observe.process import many
 from .drain import NodeFailed
 from .machine_config_roll import RENDER

@@ -16,7 +16,9 @@ from ..._model.kubernetes.disruption import DisruptionPlan, NodePool, OperatorSe
 from ..._model.kubernetes.host import HostConfig
 from ..._model.operators.sriov_operator import Policy
 from ..._observe.kubernetes import machines
-from ..._observe.kubernetes.client import ApiError, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config, sriov_operator

@@ -10,8 +10,9 @@ from ..._model.base.errors import ParseError
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.node_roll import Mark
 from ..._observe.kubernetes import machines
-from ..._observe.kubernetes.client import ApiError, Resource
 from ..._observe.kubernetes.client import Cluster as Api
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import mark

@@ -15,7 +15,10 @@ from ..._model.intent.intent import Intent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
 from ..._observe.kubernetes.apply import Outcome, apply_all, existing, ours
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster, Resource
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of

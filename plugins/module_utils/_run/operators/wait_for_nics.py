@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import typing
 
-from ..._observe.kubernetes.client import ApiError, Clock, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.resource import ResourceError, name_of
 from ..._parse.operators.nic_configuration_operator import nic_state
 from ..._plan.nic_templates import find_progress

@@ -9,7 +9,8 @@ import typing
 from ..._check.operators.check import serving
 from ..._model.intent.intent import ClusterIntent
 from ..._model.operators.sriov_operator import OperatorFacts
-from ..._observe.kubernetes.client import Clock, Cluster
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.shell import Clock
 from ..._observe.kubernetes.sriov_operator import namespace_of_operator, observe
 from ..cluster.poll import poll
 

@@ -9,7 +9,7 @@ import typing
 from ..._check.operators.needed import missing
 from ..._model.intent.intent import Intent
 from ..._model.operators.operators import OperatorsSeen
-from ..._observe.kubernetes.client import Clock
+from ..._observe.kubernetes.shell import Clock
 from ..cluster.poll import poll
 
 PAUSE_SECONDS = 5.0

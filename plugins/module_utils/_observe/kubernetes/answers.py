@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Answers of the API server: read up to a limit of bytes and of values, and cut into pages, objects and lines."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.boundary.form import shown
+from ..._parse.kubernetes.resource import NOT_READ, title_of
+from ..._parse.limits import MIB, count_values, count_values_outside_strings, decode_answer
+from .errors import TOO_LARGE, ApiError, HTTPError
+from .kinds import Kind, Resource
+
+#: whether an object counts, by its metadata
+Choice = typing.Callable[[Resource], bool]
+#: bytes of a page, and values in it. 500 nodes have 15 MB and 600,000 values, 500 pods less; the memory of so many
+#: values is 100 to 250 MiB
+MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
+#: values of an object, or bytes, with more than which it is left where a list of a kind in _PARTIAL becomes larger than
+#: that: a node has 1,200 and 30 kB. Values of its metadata that are kept then
+LARGE_VALUES, LARGE_BYTES, MOST_METADATA = 10_000, MIB // 4, 2_000
+#: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
+MOST_OBJECT = 8 * MIB
+#: bytes that a value has in an object as others make it, with the names around it. Text with more signs of values than
+#: that has them in its strings
+BYTES_OF_A_VALUE = 8
+#: values in it: with their memory of 72 bytes each, they cost 16 MiB
+MOST_VALUES = 16 * MIB // 72
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """:ivar values: in its text, and bytes of it"""
+
+    items: tuple[Resource, ...]
+    version: str
+    values: int
+    size: int
+
+    def chosen(self, only: Choice) -> Page:
+        """The page with the objects alone that ``only`` takes."""
+        items = tuple(filter(only, self.items))
+        if len(items) == len(self.items):
+            return self
+        texts = [json.dumps(item) for item in items]
+        return Page(items, self.version, sum(map(count_values, texts)), sum(map(len, texts)))
+
+
+def read_body(response: typing.Any, where: str, what: str, most: int) -> bytes:
+    """:raises ApiError: it is larger than that, or broke off"""
+    return read_counted(response, where, what, most, 0)[0]
+
+
+def read_counted(
+    response: typing.Any,
+    where: str,
+    what: str,
+    most: int,
+    most_values: int,
+    seconds: float = 0.0,
+    most_signs: int = 0,
+) -> tuple[bytes, int]:
+    """What a server sends, and how many values of JSON are in it.
+
+    :param most: bytes
+    :param most_values: 0 for any number, which is not counted then
+    :param seconds: in which all of it must have come; 0 for any time
+    :param most_signs: signs of values with which it may come where those outside of its strings are few enough, since
+        who makes an object may fill a string with them; 0 for as many as values
+    :raises ApiError: it is larger than that, takes longer, or broke off
+    """
+    said = bytearray()
+    values = 0
+    end = time.monotonic() + seconds
+    try:
+        for part in response.stream(65536, decode_content=True):
+            if seconds and time.monotonic() >= end:
+                response.close()
+                raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
+            said += part
+            values += count_values(part) if most_values else 0
+            if len(said) > most or values > max(most_values, most_signs):
+                response.close()
+                limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
+                raise ApiError(response.status, TOO_LARGE, f"the {what} has more than {limit}", where)
+    except (HTTPError, OSError) as error:
+        raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
+    body = bytes(said)
+    if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
+        values = count_values_outside_strings(body)
+        if values > most_values:
+            raise ApiError(response.status, TOO_LARGE, f"the {what} has more than {most_values} values", where)
+    return body, values
+
+
+def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes, int]:
+    """:param objects: that were asked for
+    :raises ApiError: it is larger than a page may be, or broke off
+    """
+    return read_counted(
+        response, where, "page", MOST_PAGE, MOST_PAGE_VALUES, most_signs=MOST_OBJECT if objects == 1 else 0
+    )
+
+
+def read_object(
+    response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES
+) -> Resource:
+    """:raises ApiError: the answer is larger than that, broke off, or is no object of JSON"""
+    return decode_object(read_body(response, where, "answer", most_bytes), response.status, where, most_values)
+
+
+def decode_object(body: bytes, status: int, where: str, most_values: int = 0) -> Resource:
+    """:raises ApiError: it has more values, or is no object of JSON"""
+    try:
+        data = decode_answer(body, "the answer", most_values=most_values)
+    except ParseError as error:
+        raise ApiError(status, "Unreadable", str(error), where) from error
+    if not isinstance(data, dict):
+        raise ApiError(status, "Unreadable", "the answer is no object", where)
+    return data
+
+
+def describe_too_large() -> str:
+    return f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read"
+
+
+def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
+    """Return the objects of a list, of which the largest have their metadata alone, with the values and bytes of all.
+
+    Those alone are cut that no honest fleet has: a list of many small objects stays too large.
+    """
+    why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and not read"
+    kept: list[Resource] = []
+    values = size = 0
+    for item in items:
+        text = json.dumps(item)
+        if count_values(text) > LARGE_VALUES or len(text) > LARGE_BYTES:
+            metadata = item.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            parts = {
+                key: metadata[key]
+                for key in ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
+                if key in metadata and count_values(json.dumps(metadata[key])) <= MOST_METADATA
+            }
+            kept.append({"kind": item.get("kind"), "metadata": parts, NOT_READ: why})
+            text = json.dumps(kept[-1])
+        else:
+            kept.append(item)
+        values, size = values + count_values(text), size + len(text)
+    return kept, values, size
+
+
+def describe_place(item: Resource) -> str:
+    """The name of an object, with its namespace, in words."""
+    space = find_metadata(item, "namespace")
+    return title_of(item) + (f" in namespace {shown(space)}" if space else "")
+
+
+def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
+    """The objects of a list, with the kind that the API leaves out.
+
+    :raises ApiError: it is no list
+    """
+    # an empty list of metadata has null for its items
+    items = [] if data.get("items", False) is None else data.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
+    named = {"kind": kind} if isinstance(kind, str) else {}
+    yield from ({**named, **item} for item in items)
+
+
+def find_metadata(data: Resource, key: str) -> str:
+    """A text of the metadata of a list or an object; empty where it is not there."""
+    metadata = data.get("metadata")
+    return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
+
+
+def find_version(data: Resource) -> str:
+    return find_metadata(data, "resourceVersion")
+
+
+def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
+    """The lines of a watch, each of which is one object.
+
+    :raises ApiError: a line is larger than an object may be. Its status is that of a version that is too old: a list
+        reads the others, and goes on behind it
+    """
+    large = ApiError(410, TOO_LARGE, "an event is too large, and the list is read again", where)
+    rest: list[bytes] = []
+    size = 0
+    for chunk in response.stream(amt=None, decode_content=False):
+        first, *more = chunk.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if size > MOST_OBJECT:
+            raise large
+        if more:
+            lines = (b"".join(rest), *more[:-1])
+            rest, size = [more[-1]], len(more[-1])
+            for line in filter(bytes.strip, lines):
+                if count_values(line) > MOST_VALUES and count_values_outside_strings(line) > MOST_VALUES:
+                    raise large
+                yield line
+
+
+def list_warnings(response: typing.Any) -> tuple[str, ...]:
+    """Texts of the headers ``Warning: 299 - "text"``."""
+    values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
+    return tuple(value.partition('"')[2].rstrip('"') for value in values)
