@@ -38,8 +38,9 @@ options:
   context:
     description:
       - Context of the kubeconfig. The default is the current context.
-      - The playbooks use the context in C(K8S_AUTH_CONTEXT), or the current one. The plugin fails if this option names
-        another one, because the nodes and the cluster that a run changes would differ.
+      - The playbooks use the context in C(K8S_AUTH_CONTEXT), or the current one. They use none if C(K8S_AUTH_HOST) and
+        the credentials for it are set. The plugin fails if this option names another one, because the nodes and the
+        cluster that a run changes would differ.
     type: str
   selector:
     description: Label selector of the nodes. The default leaves out the control plane. An empty string selects all
@@ -187,7 +188,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
 
     def _refuse_another_context(self) -> None:
         """:raises RdmaError: the nodes would be of one cluster, and the playbooks would change another one"""
-        context, used = self.get_option("context"), context_of(self.get_option("kubeconfig"))
+        context, (used, before) = self.get_option("context"), context_of(self.get_option("kubeconfig"))
+        if context and before:
+            raise RdmaError(
+                f"context is {context!r}, and the playbooks use {before} and no kubeconfig",
+                f"Remove context, or use the kubeconfig for both: unset {before}",
+            )
         if context and context != used:
             raise RdmaError(
                 f"context is '{context}', and the playbooks use {f'the context {used!r}' if used else 'none'}",

@@ -54,15 +54,18 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
         return "a kubeconfig that can't be shown"
 
 
-def context_of(kubeconfig: typing.Any) -> str:
-    """Return the context that the playbooks use; empty where they use none, or it can't be read.
+def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
+    """Return the context that the playbooks use, and what stands before each kubeconfig; the first is empty where they
+    use none, or it can't be read, and the second where they use a kubeconfig.
 
     :param kubeconfig: that the inventory names; None where it names none
     """
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 
     found = find_credentials({"kubeconfig": kubeconfig} if kubeconfig else {}, os.environ)
-    return _in_kubeconfig(found)[0] if found.source == "kubeconfig" else ""
+    if found.source == "options":
+        return "", "K8S_AUTH_HOST"
+    return (_in_kubeconfig(found)[0], "") if found.source == "kubeconfig" else ("", "")
 
 
 def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
@@ -77,15 +80,19 @@ def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[
     if not found.named:
         return ""
     context, server = "", found.given.get("host")
-    if found.source == "service account":
+    by = {name: f" (from K8S_AUTH_{name.upper()})" if found.given.get(name) else "" for name in ("host", "context")}
+    if found.source == "options":
+        # the line begins with the variable
+        by["host"] = ""
+    elif found.source == "service account":
         server = server or server_of_pod(os.environ)
-    elif found.source == "kubeconfig":
+    else:
         context, own = _in_kubeconfig(found)
         server = server or own
     parts = [
-        _source(found, variables),
-        f"context {found.masked(cut(context, _MOST_OF_A_NAME))}" if context else "",
-        f"API server {_address(found, server)}" if server else "",
+        _source(found, variables, bool(options)),
+        f"context {found.masked(cut(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
+        f"API server {_address(found, server)}{by['host']}" if server else "",
     ]
     return ", ".join(filter(None, parts))
 
@@ -101,18 +108,23 @@ def _options(
     return {"kubeconfig": value} if value else {}
 
 
-def _source(found: Credentials, variables: typing.Mapping[str, typing.Any]) -> str:
-    if found.source == "options":
-        return "K8S_AUTH_HOST"
-    if found.source == "service account":
-        return "service account of this pod"
-    by = found.by
-    if by.startswith(f"from {VARIABLE}"):
-        place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
-        by = f"from {VARIABLE}{f' in {place}' if place else ''}"
-    if os.environ.get("KUBECONFIG") and "KUBECONFIG" not in by.split():
-        by = f"{by}; KUBECONFIG is not used"
-    return f"{found.place} ({by})"
+def _source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
+    """Return who names the cluster, and who also does and is not heard.
+
+    :param given: whether the playbooks give a kubeconfig to the modules
+    """
+    place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
+    variable = f"{VARIABLE}{f' in {place}' if place else ''}"
+    named = {variable: given} | {name: bool(os.environ.get(name)) for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG")}
+    by, source = "", {"options": "K8S_AUTH_HOST", "service account": "service account of this pod"}.get(found.source)
+    if source is None:
+        by, source = found.by, found.place
+        by = f"from {variable}" if by.startswith(f"from {VARIABLE}") else by
+    unheard = [name for name, there in named.items() if there and f"from {name}" != by]
+    if unheard:
+        unused = f"{' and '.join(unheard)} {'is' if len(unheard) == 1 else 'are'} not used"
+        by = f"{by}; {unused}" if by else unused
+    return f"{source} ({by})" if by else source
 
 
 def _address(found: Credentials, server: typing.Any) -> str:

@@ -64,10 +64,13 @@ def test_line_says_source_context_and_server(monkeypatch: pytest.MonkeyPatch, tm
     named = written(tmp_path / "named", config())
     rest = "context gpu, API server https://api.gpu.example.com:6443"
     assert access(rdma_kubeconfig=named) == (
-        f"kubeconfig named in {tmp_path} (from rdma_kubeconfig; KUBECONFIG is not used), {rest}"
+        f"kubeconfig named in {tmp_path} (from rdma_kubeconfig; K8S_AUTH_KUBECONFIG and KUBECONFIG are not used),"
+        f" {rest}"
     )
     monkeypatch.setenv("K8S_AUTH_HOST", "https://admin:secret@other.example.com/?token=secret#secret")
-    assert access(rdma_kubeconfig=named).endswith(", context gpu, API server https://other.example.com/")
+    assert access(rdma_kubeconfig=named).endswith(
+        ", context gpu, API server https://other.example.com/ (from K8S_AUTH_HOST)"
+    )
 
 
 def test_context_of_the_environment_counts_and_lists_are_merged(
@@ -81,15 +84,20 @@ def test_context_of_the_environment_counts_and_lists_are_merged(
     assert f"first in {tmp_path} and missing in {tmp_path} and second in {tmp_path} (from KUBECONFIG)" in line
     assert line.endswith("context second, API server https://second.example.com")
     monkeypatch.setenv("K8S_AUTH_CONTEXT", "first")
-    assert access().endswith("context first, API server https://first.example.com")
+    assert access().endswith("context first (from K8S_AUTH_CONTEXT), API server https://first.example.com")
     monkeypatch.setenv("K8S_AUTH_CONTEXT", "absent")
-    assert access().endswith("(from KUBECONFIG), context absent")
+    assert access().endswith("(from KUBECONFIG), context absent (from K8S_AUTH_CONTEXT)")
 
 
 def test_credentials_without_a_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setenv("K8S_AUTH_HOST", "https://api.example.com")
     monkeypatch.setenv("K8S_AUTH_API_KEY", TOKEN)
     assert access() == "K8S_AUTH_HOST, API server https://api.example.com"
+    monkeypatch.setenv("KUBECONFIG", "/another")
+    assert access(rdma_kubeconfig=config()) == (
+        "K8S_AUTH_HOST (rdma_kubeconfig and KUBECONFIG are not used), API server https://api.example.com"
+    )
+    monkeypatch.delenv("KUBECONFIG")
     for name in ("K8S_AUTH_HOST", "K8S_AUTH_API_KEY"):
         monkeypatch.delenv(name)
     from kubernetes.config import incluster_config
@@ -189,6 +197,12 @@ def test_inventory_refuses_a_context_that_the_playbooks_do_not_use(
     options["kubeconfig"] = ""
     with pytest.raises(RdmaError, match="the playbooks use none"):
         plugin._refuse_another_context()
+    monkeypatch.setenv("K8S_AUTH_HOST", "https://api.example.com")
+    monkeypatch.setenv("K8S_AUTH_API_KEY", TOKEN)
+    options["kubeconfig"] = written(tmp_path / "own", config())
+    with pytest.raises(RdmaError, match="the playbooks use K8S_AUTH_HOST and no kubeconfig") as error:
+        plugin._refuse_another_context()
+    assert error.value.remedy == "Remove context, or use the kubeconfig for both: unset K8S_AUTH_HOST"
 
 
 def test_variable_that_has_no_value_yet_ends_nothing() -> None:

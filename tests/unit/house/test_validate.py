@@ -448,6 +448,7 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
     [
         ("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"),
         ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"),
+        ("rdma_context", "fail", "did you mean 'K8S_AUTH_CONTEXT', a variable of the environment?"),
         ("rdma_core_version", "warn", ""),
     ],
 )
@@ -455,6 +456,7 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
     (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), variables=("rdma_fabrics", name))).values()
     assert (finding.subject, finding.status) == (name, status)
     assert hint in finding.expected
+    assert name != "rdma_context" or finding.remedy.endswith("export K8S_AUTH_CONTEXT=NAME")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ MISSPELT = {
     "awx_organisatoin": "awx_organization",
     "awx_wiat": "awx_wait",
     "observers_image_": "observers_image",
+    "rdma_context": "K8S_AUTH_CONTEXT",
+    "rdma_kube_context": "K8S_AUTH_CONTEXT",
 }
 #: AWX gives these to each job, and the rest is anybody's
 OF_OTHERS = (
@@ -270,6 +272,10 @@ def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
         " no variable of the collection (did you mean 'rdma_intent_applied'?); operators_install is 'ture'; expected"
         " true or false. Nothing was begun. Correct what is named, and run it again"
     )
+    with pytest.raises(
+        RdmaError, match=r"rdma_context is no .* \(did you mean 'K8S_AUTH_CONTEXT', a variable of the environment\?\)"
+    ):
+        lint(rdma_context="gpu")
     assert lint(rdma_report_dir="x", rdma_mine=1, awx_job_id=5, operators_install="yes") == {
         "names": ["rdma_mine", "rdma_report_dir"]
     }

@@ -21,7 +21,7 @@ from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
 from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
 from ..._model.run.public_names import ROLE_VARIABLES
-from ..._model.run.variables import RDMA_VARIABLES, meant
+from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant, suggest
 from ..._model.run.variables import expected as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
@@ -222,9 +222,11 @@ def _report_misnamed(name: str) -> Finding:
     known = meant(name)
     if known:
         why = "No part of the collection reads this variable, and it looks like a misspelt one."
-        return refuse_value(
-            "variables", name, "unknown variable", f"{known} (did you mean '{known}'?)", why, f"Rename it to {known}."
-        )
+        remedy = f"Rename it to {known}."
+        if name in OF_ENVIRONMENT:
+            why = "No part of the collection reads this variable. The environment chooses the context."
+            remedy = f"Remove it, and give the context to the run with: export {known}=NAME"
+        return refuse_value("variables", name, "unknown variable", f"{known} ({suggest(name)})", why, remedy)
     why = "No part of the collection reads this variable."
     remedy = (
         "Rename it, or remove it; names that start with rdma_ belong to this collection, and docs/intent.md lists them."

@@ -52,6 +52,10 @@ RDMA_VARIABLES: dict[str, str] = {
     "rdma_bmc_identity": "",
 }
 PREFIX = "rdma_"
+#: names that a user would expect beside rdma_kubeconfig, and the variable of the environment that has their effect
+OF_ENVIRONMENT = {
+    f"{PREFIX}{name}": "K8S_AUTH_CONTEXT" for name in ("context", "kubecontext", "kube_context", "kubeconfig_context")
+}
 #: names of others that are one letter from one of ours: the SR-IOV network operator is installed by many a role
 _OF_OTHERS = ("operator_namespace",)
 #: characters behind the first word of a name from which two of them may be wrong
@@ -68,8 +72,10 @@ def meant(name: str) -> str:
 
     A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is
     taken for it. Of the names of roles one letter may be wrong, missing, too many or in its neighbour's place; two of
-    them behind a right first word.
+    them behind a right first word. For a name of ``OF_ENVIRONMENT`` it is the variable of the environment.
     """
+    if name in OF_ENVIRONMENT:
+        return OF_ENVIRONMENT[name]
     if name in RDMA_VARIABLES or name in ROLE_VARIABLES or name in _OF_OTHERS:
         return ""
     if name.startswith(PREFIX):
@@ -86,6 +92,13 @@ def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
     """Return those names, sorted, that belong to the collection by their prefix, or are a misspelling of one that
     does."""
     return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
+
+
+def suggest(name: str) -> str:
+    """Return the question whether the user means another name, for a misspelt one; empty for any other."""
+    if name in OF_ENVIRONMENT:
+        return f"did you mean '{meant(name)}', a variable of the environment?"
+    return f"did you mean '{meant(name)}'?" if meant(name) else ""
 
 
 def expected(name: str) -> str:
@@ -105,11 +118,7 @@ def mistakes(
     def shown(name: str) -> str:
         return f"{name} ({places[name]})" if places.get(name) else name
 
-    found = [
-        f"{shown(name)} is no variable of the collection (did you mean '{meant(name)}'?)"
-        for name in names
-        if meant(name)
-    ]
+    found = [f"{shown(name)} is no variable of the collection ({suggest(name)})" for name in names if suggest(name)]
     return found + [f"{shown(name)} is '{value}'; expected {expected(name)}" for name, value in sorted(values.items())]
 
 
