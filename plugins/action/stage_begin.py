@@ -53,6 +53,7 @@ class ActionModule(ControllerAction):
         "later": {"type": "bool", "default": False},
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("later", True, ["run"])]}
+    OF_STAGE: typing.ClassVar[bool] = True
 
     def work(self, options: Result, variables: Result) -> Result:
         """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API

@@ -21,6 +21,7 @@ class ActionModule(ControllerAction):
         "changes": {"type": "list", "elements": "str", "default": []},
         "error": {"type": "str"},
     }
+    OF_STAGE: typing.ClassVar[bool] = True
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["report_dir"], options["run"])

@@ -60,6 +60,7 @@ class ControllerAction(ActionBase):
     """An action without a module: its options are checked, and an error of the collection becomes a message.
 
     :ivar SPEC: argument spec, as modules have it
+    :ivar OF_STAGE: whether a message begins with the stage, which Ansible's own output names nowhere near
     """
 
     TRANSFERS_FILES = False
@@ -68,6 +69,7 @@ class ControllerAction(ActionBase):
     _supports_async = False
     SPEC: typing.ClassVar[Spec] = {}
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {}
+    OF_STAGE: typing.ClassVar[bool] = False
 
     def work(self, options: Result, variables: Result) -> Result:
         """Do the work of the action.
@@ -100,6 +102,8 @@ class ControllerAction(ActionBase):
             # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action
             # returns
             failed = {"msg": error.message}
+        if self.OF_STAGE:
+            failed["msg"] = f"stage {self._task.args.get('stage')}: {failed['msg']}"
         return {**result, "failed": True, **remove_values(failed, secrets)}
 
     def _worked(self, variables: Result) -> Result:

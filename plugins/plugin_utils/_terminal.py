@@ -113,6 +113,8 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
 
     >>> stopped("stage fabric", ["no kubeconfig. Name one"])
     'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
+    >>> stopped("stage fabric", ["stage fabric: no kubeconfig. Name one"])
+    'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
 
     :param where: stage or playbook
     :param said: what the task said that ended it; None where it has no message, or a hidden one
@@ -120,7 +122,8 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
     lines = [line.strip() for line in said or () if line.strip()]
     if not lines:
         return f"linerate.rdma: STOPPED - {where}: see the output above"
-    return f"linerate.rdma: STOPPED - {where}: {lines[0]}{'; see the output above' if len(lines) > 1 else ''}"
+    first = lines[0][len(where) + 2 :] if lines[0].startswith(f"{where}: ") else lines[0]
+    return f"linerate.rdma: STOPPED - {where}: {first}{'; see the output above' if len(lines) > 1 else ''}"
 
 
 def goes_on(task: typing.Any) -> bool:

@@ -27,6 +27,12 @@ from .._store.files import FileError, write_new
 Data = dict[str, typing.Any]
 
 _NOT_ASKED = "could not be asked for"
+#: why there is nothing to propose, and what helps where the inventory itself has not said why
+_EMPTY = "the group rdma_nodes is empty"
+_FROM_CLUSTER = (
+    "Take the nodes from the cluster: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml, and then the same command"
+    " with -i linerate.rdma.yml"
+)
 #: reasons in the message of a proposal that failed, and characters of each: the last line of a run has all of them
 _MOST_REASONS, _MOST_OF_A_REASON = 3, 500
 
@@ -125,12 +131,13 @@ def propose_intent(
         if not folder.start().nodes:
             # without nodes the cluster is not asked for anything
             left_out = [
-                "the group rdma_nodes is empty",
+                _EMPTY,
                 *(line for line in seen.unread if not line.endswith(_NOT_ASKED)),
             ]
         # what came first is the cause of the rest, which is in the output above
         why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
-        raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
+        remedy = _FROM_CLUSTER if why == _EMPTY else "Correct what is named, and run it again"
+        raise ProposalError(plain(f"nothing can be proposed; {why}"), remedy)
     text = render(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     lines = [

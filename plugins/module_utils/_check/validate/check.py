@@ -189,7 +189,8 @@ def _check_nodes(nodes: tuple[str, ...], error: str) -> list[Finding]:
             "no host",
             expected,
             why,
-            "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.",
+            "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names. Or take them from the"
+            " cluster, with -i linerate.rdma.yml: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml",
         )
     ]
 
