@@ -286,7 +286,8 @@ def test_the_job_of_the_source_with_its_mistake() -> None:
         ("NCCL_SOCKET_IFNAMES", "fail", "did you mean 'NCCL_SOCKET_IFNAME'?"),
         ("nccl_debug", "fail", "did you mean 'NCCL_DEBUG'?"),
         ("NCCL_TREE_THRESHOLD", "warn", "2.4.8"),
-        ("NCCL_XYZZY", "fail", "variables that NCCL 2.30.7 reads"),
+        ("NCCL_NET_GDR_MLOPART", "warn", "2.31.2"),
+        ("NCCL_XYZZY", "fail", f"variables that NCCL {nccl_variables.RELEASE} reads"),
     ],
 )
 def test_variables_that_nobody_reads(name: str, status: str, text: str) -> None:
@@ -302,6 +303,8 @@ def test_variables_that_nobody_reads(name: str, status: str, text: str) -> None:
         "NCCL_ASYNC_ERROR_HANDLING",
         "NCCL_SHARP_DISABLE",
         "NCCL_PROFILE_EVENT_MASK",
+        "NCCL_RUN_DIAGNOSTICS",
+        "NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE",
         "TORCH_NCCL_BLOCKING_WAIT",
     ],
 )
