@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each message in the source of perftest, rping and libibverbs has a class, or a reason here why it has none: the
+"""Each message in the source of perftest, rping, libibverbs and NCCL has a class, or a reason here why it has none: the
 tool's own words are shown then."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import libibverbs
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
 
@@ -396,6 +397,154 @@ UNKNOWN: typing.Mapping[str, typing.Mapping[str, tuple[str, ...]]] = {
 }
 
 
+#: the same of warnings of NCCL
+UNKNOWN_OF_NCCL: typing.Mapping[str, tuple[str, ...]] = {
+    "Of functions that no collective over rings and trees uses: windows, symmetric memory, one-sided access,"
+    " suspension, "
+    "elastic buffers.": (
+        "MemManager",
+        "Memory suspend",
+        "Memory resume",
+        "indow",
+        "ymmetric",
+        "lsaRank",
+        "LSA team",
+        "ncclPutSignal",
+        "ncclWaitSignal",
+        "ncclSignal",
+        "Signal",
+        "RMA",
+        "Rma",
+        "GIN",
+        "gin type",
+        "GFD test",
+        "VA represented",
+        "No allocation found",
+        "within limit",
+        "extends beyond",
+        "Segment",
+        "MLOPart",
+        "MCBasePtr",
+        "shadow pool",
+        "Hierarchical CE",
+        "address map",
+        "No shared contexts",
+        "Dev comm",
+        "Context %d",
+        "Flags %u",
+        "desc %p",
+        "space to get elements",
+        "object pointer",
+        "Object pointer",
+        "not power of 2",
+        "Group creation",
+    ),
+    "A state that NCCL's own code rules out: a mistake of NCCL, or memory that something overwrote.": (
+        "NULL socket",
+        "ocket is invalid",
+        "invalid socket",
+        "ncclSocket",
+        "ocket state",
+        "file descriptor is -1",
+        "comm could not retreive",
+        "non-exist",
+        "nonexistent",
+        "a replay using an old",
+        "a failed request using",
+        "repost",
+        "resiliency send",
+        "equest index",
+        "wr_id",
+        "for opcode",
+        "expected a '",
+        "GoToPrevState",
+        "Unknown completion",
+        "Unrecognized request",
+        "Unsupported completion status",
+        "context is NULL",
+        "outstanding recovery operations",
+        "inside cache",
+        "->events",
+        "wc->opcode",
+        "called when comm",
+        "called with NULL",
+        "Requested properties",
+        "Cannot use physical device",
+        "unable to allocate",
+        "32-bits field",
+        "alive message batch size",
+        "wrapper not initialized",
+        "list loop",
+        "List loop",
+        "pool",
+        "opId",
+        "null operation",
+        "next set",
+        "shared buffer",
+        "connected sendComm",
+        "Proxy append",
+        "proxy op chain",
+        "ncclProxyConnect",
+        "ProxyConnect: re",
+        "tree already",
+        "unknown state",
+        "nvalid handle",
+        "Invalid arguments",
+        "Invalid client status",
+        "Invalid key size",
+        "regBufType",
+        "intra-node rank",
+        "network devices = %d",
+        "netDevs policy",
+        "device code index",
+        "nknown pattern",
+        "nknown collnet pattern",
+        "schedule",
+        "Sendrecv",
+        "P2p operation",
+        "PXN",
+        "Too many",
+        "too many work",
+        "connections are not empty",
+        "refcount",
+        "ran out of channel",
+        "ndev=",
+        "invalid IPC",
+        "Net registration",
+        "ncclNetSocketListen",
+        "getRandomData",
+    ),
+    "Of the stream or the graph of CUDA in which the program calls NCCL; the program's own error stands beside it.": (
+        "graph",
+        "Graph",
+    ),
+    "A note: it was faster otherwise, and the job goes on.": (
+        "Enabling pre-posting",
+        "no other device to fail over",
+        "GDR Flush",
+        "failed to IPC register",
+        "failed to NET register",
+        "register user buffers",
+        "register fails",
+        "deregister",
+        "Deregister",
+        "Legacy IPC cleanup",
+        "RAS ",
+        "close failed",
+        "Thread join",
+        "pthread_join",
+    ),
+    "The text names what failed, or what the machine has, and nothing more is known of it.": (
+        "Call to %s",
+        "Failed to open",
+        "sym failed on",
+        "Failure in host setup",
+        "Socket creation failed",
+        "CC On, Multi-GPU CC Off",
+    ),
+}
+
+
 #: warnings of libibverbs that do not say why there is no device
 NOTES = (
     "couldn't load driver",
@@ -415,7 +564,7 @@ def said(message: str) -> str:
     """A line of a format, with values in it, as the tool prints it."""
     text = message.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"').replace("\\x1b", "")
     text = re.sub(r"%[-0-9.*]*(?:l{0,2}|h{0,2}|z)(?:[dux]|i)", "12", text)
-    return re.sub(r"%[-0-9.*]*l?[sgfcX%]", "x", text)
+    return re.sub(r"%[-0-9.*]*l?[sgfcpmX%]", "x", text)
 
 
 def kind_of(message: str) -> str:
@@ -434,6 +583,16 @@ def test_each_message_of_the_source_has_a_class_or_a_reason_why_it_has_none(name
     assert [part for part in parts if not any(part in message for message in without)] == [], (
         "no message of no class has this part any more"
     )
+
+
+def test_each_warning_of_nccl_has_a_class_or_a_reason_why_it_has_none() -> None:
+    head, *messages = (MESSAGES / "nccl.txt").read_text(encoding="utf-8").splitlines()
+    assert head.startswith("# nccl v2.8.4-1, ") and len(messages) > 800
+    parts = [part for texts in UNKNOWN_OF_NCCL.values() for part in texts]
+    without = {message for message in messages if not nccl_problem.classify(said(message))}
+    # of one message nothing but the place of another text is in the source
+    assert [message for message in without if not any(part in message for part in parts)] == ["%s"]
+    assert [part for part in parts if not any(part in message for message in without)] == []
 
 
 def test_each_warning_of_libibverbs_has_a_class_or_is_a_note() -> None:

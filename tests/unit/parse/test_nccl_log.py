@@ -386,7 +386,47 @@ def test_beginning_that_is_missing() -> None:
         ),
         ("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", "same_gpu"),
         ("Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 22107", "versions"),
-        ("Cuda failure 'out of memory'", "driver"),
+        ("Cuda failure 'out of memory'", "gpu_memory"),
+        ("Cuda failure 'no CUDA-capable device is detected'", "driver"),
+        ("Call to socket failed: Too many open files", "open_files"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: client reregistration(17)", "sm_event"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: SM change(14)", "sm_event"),
+        ("NET/IB : mlx5_0:1 Got async event : port active", "sm_event"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", "async_event"),
+        ("NET/IB : mlx5_0:1 async fatal event: local catastrophic error", "async_event"),
+        ("NET/IB : mlx5_0:1 GID table changed", "gid_change"),
+        ("Call to ibv_create_qp failed with error No space left on device", "verbs"),
+        ("Call to ibv_open_device failed", "no_device"),
+        (
+            "NET/IB: Device 1 marked as failed. Initiating recovery? yes (send comm=0x7f00, outstandingRecovery=1)",
+            "failover",
+        ),
+        (
+            (
+                "NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and [1]mlx5_1:1/RoCE. Try selecting"
+                " NICs of only one link type using NCCL_IB_HCA"
+            ),
+            "link_layers",
+        ),
+        (
+            (
+                "Detected mixed local Net device counts across ranks (min 7, max 8). Set NCCL_IGNORE_NET_MISMATCH=1 to"
+                " continue."
+            ),
+            "nic_counts",
+        ),
+        ("no device found matching NCCL_OOB_NET_IFNAME=net1, ignoring", "ignored_interface"),
+        ("no device found matching net1, verify NCCL_OOB_NET_IFNAME", "no_interface"),
+        ("Failed to open libgdrapi.so - libgdrapi.so: cannot open shared object file", "gdrcopy"),
+        ("socketFinalizeAccept: wrong magic 0 != 5e1", "strange_peer"),
+        # of the libraries of 2.31.2 and 2.32.3, whose source is not there
+        ("NET/IB: NCCL_IB_PKEY_VALUE=0x8001 not found in PKey table (pkey_tbl_len=128, port=1)", "pkey"),
+        ("NET/IB : mlx5_0:1 marking device with fatal error after GID-change event handler failed", "gid_change"),
+        (
+            "MNNVL busId 0x801000 NVLink fabric health reports DEGRADED_BANDWIDTH (healthMask 0x2)",
+            "peer_access",
+        ),
+        ("Mismatched NCCL git versions detected: rank 0 fingerprint 0x1, rank 3 fingerprint 0x2", "versions"),
         ("minCTAs 64 is larger than #channels upper limit 32, cap it to 32", "hint"),
         (
             (
@@ -419,6 +459,19 @@ def test_beginning_that_is_missing() -> None:
 )
 def test_known_problems(text: str, kind: str) -> None:
     assert classify(text) == kind
+
+
+def test_attention_is_a_warning_and_advice_is_none() -> None:
+    text = "NET/IB : mlx5_0:1 GID table changed"
+    lines = [f"a:1:5 [0] x.cc:1 NCCL {level} {text}\n" for level in ("WARN", "ATTN")]
+    lines += [f"a:1:5 [0] x.cc:1 (f) NCCL {level} HINT: To confirm, set it.\n" for level in ("WARN", "ATTN")]
+    (problem,) = parse(lines).problems
+    assert (problem.kind, problem.count, problem.place) == ("gid_change", 2, "x.cc:1")
+
+
+def test_line_with_two_levels_is_torn() -> None:
+    log = parse([f"{HEAD}comm a:1:5 [0] x.cc:1 NCCL ATTN something\n", "a:1:5 [0] NCCL ATTN b c:1:5 NCCL WARN d\n"])
+    assert log.problems == () and log.torn == 2
 
 
 PUBLIC = pathlib.Path(__file__).parent.parent / "fixtures/public"

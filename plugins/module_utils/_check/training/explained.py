@@ -96,7 +96,7 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "training.problem": Explanation(
         means="NCCL warns of something. What is known to stop or slow down a job fails; the rest warns.",
-        measured="Lines of NCCL WARN, alike ones counted together, with the first place of each.",
+        measured="Lines of NCCL WARN and ATTN, alike ones counted together, with the first place of each.",
         causes=(
             "Memory could not be pinned or registered (memlock, GPUDirect).",
             "A link went down or lost packets while the job ran.",
@@ -107,6 +107,8 @@ EXPLAINED: dict[str, Explanation] = {
                 " is unknown."
             ),
             "NVLink between nodes (GB200, GB300) without a working IMEX: the pods have no claim of a ComputeDomain.",
+            "The pods have different numbers of HCAs, or HCAs of InfiniBand and of Ethernet meet.",
+            "Ranks call different collectives, or have different settings or images.",
         ),
         look=(
             "kubectl logs POD -n NAMESPACE",

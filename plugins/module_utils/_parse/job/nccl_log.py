@@ -4,7 +4,8 @@
 
 RCCL, AMD's NCCL, writes the same forms, with a communicator behind each channel, and a version line of its own.
 
-Format: [src NVIDIA/nccl v2.8.4 to v2.30.7: src/debug.cc, src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib,
+Format: [src NVIDIA/nccl v2.8.4 to v2.30.7, and texts of the libraries of 2.31.2 and 2.32.3: src/debug.cc,
+src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib,
 src/graph/{paths,rings}.cc]. Several processes write into one stream, each with its own buffer, so that lines get mixed
 and torn. What does not fit a form from its first to its last sign is therefore not there, and a channel whose line is
 lost is unseen. A line may have what somebody else put in front of it: kubectl logs, torchrun (``[default0]:``), mpirun
@@ -43,6 +44,9 @@ from ..pods import libibverbs
 from .nccl_problem import classify, parse_completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
+#: of 2.32 and later; advice on the message above it comes at this level, and of 2.31 as a warning
+_ATTN, _ADVICE = " NCCL ATTN ", "HINT: "
+_LEVELS = (_INFO, _WARN, _ATTN)
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
 _HEAD = re.compile(
     r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?:"
@@ -507,13 +511,13 @@ class _Reader:
             before, info, message = line.partition(_INFO)
             if info:
                 self._nccl_lines += 1
-                if " NCCL " in message and (_INFO in message or _WARN in message):
+                if " NCCL " in message and any(level in message for level in _LEVELS):
                     self._torn += 1
                     continue
                 write, parts = self._info, (before, message.rstrip())
-            elif _WARN in line:
+            elif _WARN in line or _ATTN in line:
                 self._nccl_lines += 1
-                before, _warn, message = line.rstrip().partition(_WARN)
+                before, _warn, message = line.rstrip().partition(_WARN if _WARN in line else _ATTN)
                 write, parts = self._warn, (before, message)
             elif "CCL version " in line:
                 self._bare_version(line.rstrip())
@@ -915,8 +919,10 @@ class _Reader:
 
     def _warn(self, before: str, message: str) -> None:
         head = self._head(before)
-        if head is None or _INFO in message or _WARN in message:
+        if head is None or any(level in message for level in _LEVELS):
             self._torn += 1
+            return
+        if message.startswith(_ADVICE):
             return
         process = self._processes.get((head[1], int(head[2])))
         if self._file is not None and head[1] not in self._file.hosts:
