@@ -13,7 +13,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the log that NCCL 2.8 to 2.30 writes with C(NCCL_DEBUG=INFO), and that of RCCL, the library of AMD.
+  - Reads the log that NCCL 2.8 to 2.32 writes with C(NCCL_DEBUG=INFO), and that of RCCL, the library of AMD.
   - Returns versions, processes with their devices, communicators, ranks, and the transport of every channel. For each
     channel over the network it shows whether GPUDirect RDMA is used, and if not, why. It returns warnings with their
     known causes.

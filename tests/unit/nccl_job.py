@@ -4,7 +4,7 @@
 benchmark.
 
 [src NVIDIA/nccl v2.8.4, v2.12.12, v2.17.1, v2.18.6, v2.22.3, v2.24.3, v2.28.9, v2.30.7: src/init.cc,
-src/transport/*.cc]
+src/transport/*.cc; of 2.32.3 the texts in its library]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ RELEASES: tuple[Version, ...] = (
     (2, 24, 3),
     (2, 28, 9),
     (2, 30, 7),
+    (2, 32, 3),
 )
 
 
@@ -131,12 +132,15 @@ class Job:
             net = f"Channel {channel:02d}/0" if self.release >= (2, 12) else f"Channel {channel:02d}"
             by = f"NET/{self.network}/{channel % max(1, len(self.hcas))}" + ("/GDRDMA" if self.gpu_direct else "")
             if before // self.gpus != rank // self.gpus:
-                yield f"{net} : {self._end(before)} -> {self._end(rank)} [receive] via {by}"
+                yield f"{net} : {self._end(before)} -> {self._end(rank)} [receive] via {by}{self._flush()}"
             if after // self.gpus != rank // self.gpus:
                 yield f"{net} : {self._end(rank)} -> {self._end(after)} [send] via {by}"
             else:
                 own = net if self.release >= (2, 14) and self.inside.startswith("P2P") else f"Channel {channel:02d}"
                 yield f"{own} : {self._end(rank)} -> {self._end(after)} via {self.inside}"
+
+    def _flush(self) -> str:
+        return "/flush=Always" if self.release >= (2, 31) and self.gpu_direct else ""
 
     def _pairs(self, rank: int) -> typing.Iterator[str]:
         """To and from each other rank."""
@@ -149,4 +153,4 @@ class Job:
                 yield f"Channel 00/1 : {self._end(rank)} -> {self._end(peer)} via {self.inside}"
             else:
                 yield f"Channel 00/1 : {self._end(rank)} -> {self._end(peer)} [send] via {by}"
-                yield f"Channel 00/1 : {self._end(peer)} -> {self._end(rank)} [receive] via {by}"
+                yield f"Channel 00/1 : {self._end(peer)} -> {self._end(rank)} [receive] via {by}{self._flush()}"

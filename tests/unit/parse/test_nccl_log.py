@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import pathlib
+import re
 import string
 import time
 import typing
@@ -619,6 +620,17 @@ def test_pytorch_s_watchdog() -> None:
     assert [problem.kind for problem in parse_text(text).problems] == ["timeout"]
 
 
+def test_split_communicators_as_2_31_writes_them() -> None:
+    text = (FIXTURES / "2.28.9-torchrun.txt").read_text(encoding="utf-8")
+    later = re.sub(
+        r"(busId \w+) parent (\S+) splitCount (.*?) ?- Init", r"\1 commId 0x7 parent \2 childCount \3 - Init", text
+    )
+    assert later.count(" commId 0x7 parent ") == 4
+    assert [dataclasses.replace(item, name="") for item in parse_text(later).communicators] == [
+        dataclasses.replace(item, name="") for item in parse_text(text).communicators
+    ]
+
+
 # more than any job has
 
 
@@ -779,6 +791,11 @@ def test_an_algorithm_with_its_communicator() -> None:
     [
         # NVIDIA/nccl issues 1453 and 1595
         ("262144 Bytes -> Algo 0 proto 1 time 54.707825", NcclChoice("", 262144, "TREE", "LL128")),
+        # 2.31 and later
+        (
+            "AllGather: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..3} cgaClusterSize 4",
+            NcclChoice("AllGather", 4096, "RING", "LL", 4),
+        ),
         ("1026048 Bytes -> Algo 1 proto 2 time 34.693867", NcclChoice("", 1026048, "RING", "SIMPLE")),
         (
             "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008",
@@ -817,6 +834,15 @@ def test_more_algorithms_than_are_told_apart() -> None:
             (
                 "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 300 mtu 5 query_ece={supported=1, vendor_id=0x15b3,"
                 " options=0x30000002, comp_mask=0x0} GID 3 (0/A10B0A0AFFFF0000) fifoRkey=0x1 fifoLkey=0x1"
+            ),
+            (4096,),
+            (3,),
+        ),
+        # the source of 2.30.7
+        (
+            (
+                "NET/IB: ncclIbConnect: NCCL Dev 0 IbDev 0 Port 1 qp_num 300 mtu 5 GID 3 (0/A10B0A0AFFFF0000)"
+                " ctsFifoRkey=0x1 ctsFifoLkey=0x1"
             ),
             (4096,),
             (3,),

@@ -67,14 +67,20 @@ _RCCL_CHANNEL = re.compile(r"[0-9a-f]{1,16} nRanks [0-9]{1,7}")
 _COLLNET = re.compile(
     r"Coll(?:Net)? ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7}) \[(send|receive)\] via (COLLNET/.{1,200})"
 )
-_NET = re.compile(r"(NET|COLLNET)/([^/]{1,64})/([0-9]{1,4})(?:\(([0-9]{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
+_NET = re.compile(
+    r"(NET|COLLNET)/([^/]{1,64})/([0-9]{1,4})(?:\(([0-9]{1,7})\))?(/GDRDMA)?(?:\(PCI\))?"
+    # 2.31 and later say how received data is flushed
+    r"(?:/flush=\w{1,32})?(?:/Shared)?(?:/flush=\w{1,32})?"
+)
 _P2P = re.compile(r"P2P/(direct pointer|IPC|CUMEM|MNNVL|indirect)(?:/[0-9]+\[[0-9a-f]+\])?(?:/read)?(?:/CE)?")
 _SHM = re.compile(r"SHM/(direct|CE)(?:/(?:direct|CE))?|direct shared memory")
 _RING = re.compile(r"Channel [0-9]{2,4}/([0-9]{2,4}) :[ 0-9.]*")
 _COMMUNICATOR = re.compile(
     r"(?:\[Rank [0-9]+\] )?(?:ncclComm\w* )?comm (0x[0-9a-f]+) rank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev"
     r" (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
-    r"busId ([0-9a-f]{1,16})(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key"
+    # of one that was split off 2.31 and later say a commId before the parent
+    r"busId ([0-9a-f]{1,16})(?: commId 0x[0-9a-f]+(?= parent ))?"
+    r"(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key"
     r" -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
     r"(?: localSize [0-9]{1,18} used [0-9]{1,18} bytes(?: on core -?[0-9]{1,9})?)? ?- Init (START|COMPLETE)"
 )
@@ -103,7 +109,7 @@ _DISTANCE = re.compile(
 _CHOICE = re.compile(
     r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): ([0-9]{1,15}) Bytes -> Algo ([A-Z][A-Z0-9_]{1,20}) proto"
     r" ([A-Z0-9]{1,10}) "
-    r"channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\}(?: comm 0x[0-9a-f]{1,16})?"
+    r"channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\}(?: cgaClusterSize [0-9]{1,4})?(?: comm 0x[0-9a-f]{1,16})?"
 )
 #: of older releases: "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008" and "262144 Bytes -> Algo 0 proto 1
 #: time 54.707825"
@@ -114,7 +120,8 @@ _NUMBERED = re.compile(
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
 _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 _QUEUE_PAIR = re.compile(
-    r"NET/IB ?: (?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qpn [0-9]{1,9} mtu ([1-5])"
+    r"NET/IB ?: (?:\w{1,60}: )?(?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qp(?:n|_num)"
+    r" [0-9]{1,9} mtu ([1-5])"
     r" (.{1,500})"
 )
 _GID = re.compile(r"(?:query_ece=\{[^{}]{1,200}\} )?GID ([0-9]{1,3}) \(.{1,200}")
