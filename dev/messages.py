@@ -28,6 +28,14 @@ _STDERR = re.compile(rf"\b(?:fprintf\s*\(\s*stderr\s*,|perror\s*\()\s*{_TEXT}")
 _NCCL = re.compile(rf"\bWARN\s*\(\s*{_TEXT}")
 
 
+#: of OLM: errors, reasons, and what is written into conditions
+_GO = re.compile(
+    r"(?:\b(?:fmt\.Errorf|errors\.New|fmt\.Sprintf)\(\s*|SetPhase\w*\([^\"\n]*?, |(?:Condition|Status)?Reason\s*= "
+    r"|\bPrettyConstraint\([^\"\n]*?, |setSubs\w*\([^\"\n]*?|\b(?:Message|Reason)(?::|\s*=)\s*)"
+    rf"((?:{_STRING}\s*)+)"
+)
+
+
 class Source(typing.NamedTuple):
     """Where a tool's messages stand.
 
@@ -82,6 +90,27 @@ SOURCES: typing.Mapping[str, Source] = {
         ("src",),
         _NCCL,
         re.compile(r"/windows"),
+    ),
+    "olm": Source(
+        "operator-lifecycle-manager",
+        ("v0.18.3", "v0.22.0", "v0.25.0", "v0.28.0", "v0.31.0", "v0.34.0", "v0.37.0", "v0.40.0", "v0.43.0", "v0.46.0"),
+        (
+            "pkg/controller/registry/resolver",
+            "pkg/controller/bundle/bundle_unpacker.go",
+            "pkg/controller/operators/catalog/operator.go",
+            "pkg/controller/operators/catalog/step.go",
+            "pkg/controller/operators/catalog/step_ensurer.go",
+            "pkg/controller/operators/catalog/subscription/state.go",
+            "pkg/controller/operators/olm/operator.go",
+            "pkg/controller/operators/olm/requirements.go",
+            *(f"pkg/controller/install/{name}.go" for name in ("apiservice", "deployment", "status_viewer", "webhook")),
+            *(
+                f"vendor/github.com/operator-framework/api/pkg/operators/v1alpha1/{name}_types.go"
+                for name in ("catalogsource", "clusterserviceversion", "installplan", "subscription")
+            ),
+        ),
+        _GO,
+        re.compile(r"_test\.go$|/fake"),
     ),
 }
 FOLDER = ROOT / "tests" / "unit" / "fixtures" / "messages"

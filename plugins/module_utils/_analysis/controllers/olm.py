@@ -2,9 +2,7 @@
 
 """What OLM v0 makes of a Subscription: how far an operator is, why it is not further, and what may be done for it.
 
-Conditions, phases and reasons: github.com/operator-framework/api, pkg/operators/v1alpha1. Words of OLM:
-operator-lifecycle-manager, pkg/controller/registry/resolver/resolver.go, pkg/controller/operators/catalog and
-pkg/controller/operators/olm.
+Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and words: olm_words.py.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from ..._model.operators.olm import (
 )
 from ..._parse.kubernetes.pod_state import PodState
 from .image_pull import Keys, explain
+from .olm_words import GENERAL, REASONS, explain_resolution, explain_words
 
 #: seconds for which a trouble must last that OLM, or the kubelet, may still come over by itself
 PASSING_SECONDS, LASTING_SECONDS = 30.0, 60.0
@@ -353,6 +352,9 @@ def _of_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], s
     )
     if image is not None:
         return Trouble("catalog", f"{why}; {image.why}", image.remedy, LASTING_SECONDS)
+    known = explain_words(catalog.message) if not catalog.address else None
+    if known is not None:
+        return Trouble("catalog", f"{why}; {known[0]}", known[1], LASTING_SECONDS)
     return Trouble("catalog", why, remedy, LASTING_SECONDS)
 
 
@@ -369,31 +371,6 @@ def _image(
             )
             return Trouble("image", f"pod {name}: {state.detail}. {cause}", remedy, LASTING_SECONDS)
     return None
-
-
-#: what OLM's resolver says: pattern, and the next step
-_RESOLUTION = (
-    (
-        r"no operators found from catalog (\S+)",
-        "catalog",
-        "The catalog offers nothing, or answered late: see its pod, kubectl get catalogsources -A",
-    ),
-    (
-        r"no operators found in package (\S+)",
-        "package",
-        "Correct package, or name the catalog that has it: kubectl get packagemanifests",
-    ),
-    (
-        r"no operators found in channel (\S+)",
-        "channel",
-        "Correct channel: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].name}'",
-    ),
-    (
-        r"no operators found with name (\S+)",
-        "version",
-        "Correct version: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].entries[*].name}'",
-    ),
-)
 
 
 _UNREFERENCED = re.compile(r"(?<!\S)(\S{1,500}) exists and is not referenced by a subscription")
@@ -448,12 +425,9 @@ def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Tr
         unreferenced = _unreferenced(subscription, seen, said)
         if unreferenced is not None:
             return unreferenced
-        cause = next(
-            (remedy for pattern, _name, remedy in _RESOLUTION if re.search(pattern, said)),
-            f"Correct what it names; {show}",
-        )
-        remedy = cause.replace("PACKAGE", subscription.package)
-        return Trouble("resolution", f"OLM finds no way to install it: {said}", remedy, PASSING_SECONDS)
+        cause, remedy = explain_resolution(said, subscription.package)
+        why = f"OLM finds no way to install it: {f'{cause}. ' if cause else ''}{said}"
+        return Trouble("resolution", why, remedy or f"Correct what it names; {show}", PASSING_SECONDS)
     if "BundleUnpacking" in troubles:
         image = _image(
             seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
@@ -472,58 +446,10 @@ def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Tr
     return None
 
 
-#: words of the API server and of OLM in whatever message: pattern, cause, next step. {0} is what the pattern has found
-_WORDS = (
-    (
-        r'no endpoints available for service "([^"]+)"',
-        "a webhook does not serve: Service {0} has no address that is ready",
-        (
-            "Bring the pod of Service {0} back, or delete the webhook of an operator that is gone: "
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-        ),
-    ),
-    (
-        r'failed calling webhook "([^"]+)"',
-        "webhook {0} does not answer",
-        (
-            "See the pod behind it; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows its"
-            " Service"
-        ),
-    ),
-    (
-        r'risk of data loss updating "([^"]+)"',
-        "definition {0} is there in an older version, in which objects are stored that the new one does not serve",
-        (
-            "Migrate its objects, then take the old version out of status.storedVersions: kubectl get crd {0} -o"
-            " jsonpath='{{.status.storedVersions}}'"
-        ),
-    ),
-    (
-        r"existing CRs against new CRD's schema for \"([^\"]+)\"",
-        "definition {0} is there in an older version, and objects of it do not fit the new one",
-        (
-            "Correct or delete the objects that it names; kubectl get crd {0} -o jsonpath='{{.spec.names.plural}}'"
-            " tells their kind"
-        ),
-    ),
-    (
-        r'(?:error updating|updating existing) CRD "?([\w.-]+)"?',
-        "definition {0} is there already, and cannot be brought to the new version",
-        (
-            "See who made it: kubectl get crd {0} -o yaml; helm uninstall keeps definitions. Delete it where no object"
-            " of it is left"
-        ),
-    ),
-)
-
-
 def _cause(said: str) -> typing.Optional[tuple[str, str]]:
     """Cause and next step, where the words name one."""
-    for pattern, cause, remedy in _WORDS:
-        match = re.search(pattern, said)
-        if match:
-            return f"{cause.format(match[1])}. {said}", remedy.format(match[1])
-    return None
+    found = explain_words(said)
+    return (f"{found[0]}. {said}", found[1]) if found else None
 
 
 def _of_plan(
@@ -603,45 +529,6 @@ def _newer_remedy(wish: OperatorWish, newer: typing.Sequence[str], subscription:
     )
 
 
-#: reason of a ClusterServiceVersion: cause, next step. {0} is its namespace
-_REASONS = {
-    "TooManyOperatorGroups": (
-        "its namespace has more than one OperatorGroup",
-        "Keep one of them: kubectl -n {0} get operatorgroups",
-    ),
-    "NoOperatorGroup": (
-        "its namespace has no OperatorGroup",
-        "Run again, which makes one; or see who deleted it: kubectl -n {0} get events",
-    ),
-    "UnsupportedOperatorGroup": (
-        "it cannot watch the namespaces of its OperatorGroup",
-        (
-            "Set target_namespaces to what it supports: its own namespace, or none for all; its spec.installModes list"
-            " them"
-        ),
-    ),
-    "NoTargetNamespaces": (
-        "its OperatorGroup selects no namespace",
-        "Correct the OperatorGroup: kubectl -n {0} edit operatorgroup",
-    ),
-    "OwnerConflict": ("another operator owns one of its definitions", "Remove the other one, which the message names"),
-    "InterOperatorGroupOwnerConflict": (
-        "an operator of another OperatorGroup owns one of its definitions",
-        "Remove the other one: kubectl get clusterserviceversions -A",
-    ),
-    "APIServiceResourceIssue": (
-        "the API that it serves is not there",
-        "See its pods and Services: kubectl -n {0} get pods,endpointslices",
-    ),
-    "ComponentUnhealthy": ("its pods ran, and are not ready any more", "See them: kubectl -n {0} get pods"),
-    "InstallCheckFailed": ("its pods did not get ready in time", "See them: kubectl -n {0} get pods"),
-    "OperatorConditionNotUpgradeable": (
-        "the operator before it says that it may not be upgraded now",
-        "kubectl -n {0} get operatorconditions -o yaml",
-    ),
-}
-
-
 def _of_version(version: ServiceVersion, seen: Seen) -> Trouble:
     name, space = f"ClusterServiceVersion {version.name}", version.namespace
     show = f"kubectl -n {space} describe clusterserviceversion {version.name}"
@@ -663,11 +550,15 @@ def _of_version(version: ServiceVersion, seen: Seen) -> Trouble:
         return image._replace(why=f"{name} is {said}; {image.why}")
     if version.requirements:
         why = f"{name} waits for what it requires: {'; '.join(version.requirements[:5])}"
+        known = explain_words("; ".join(version.requirements))
+        if known is not None:
+            return Trouble("requirements", f"{why}; {known[0]}", f"{known[1]}; {show}", LASTING_SECONDS)
         return Trouble(
             "requirements", why, f"Install what is missing, or correct what it names; {show}", LASTING_SECONDS
         )
-    if version.reason in _REASONS and version.phase != "Succeeded":
-        reason, remedy = _REASONS[version.reason]
+    known = explain_words(f"{said}{_pods(version, seen)}") if version.reason in GENERAL else None
+    if version.reason in REASONS and version.phase != "Succeeded" and known is None:
+        reason, remedy = REASONS[version.reason]
         return Trouble(
             "version", f"{name} is {said}; {reason}{_pods(version, seen)}", remedy.format(space), LASTING_SECONDS
         )
