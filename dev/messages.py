@@ -28,6 +28,9 @@ _STDERR = re.compile(rf"\b(?:fprintf\s*\(\s*stderr\s*,|perror\s*\()\s*{_TEXT}")
 _NCCL = re.compile(rf"\bWARN\s*\(\s*{_TEXT}")
 
 
+_UCX = re.compile(rf"\bucs_(?:error|warn|diag|fatal|log\s*\(\s*[^,\"]{{1,60}},)\s*\(?\s*{_TEXT}")
+#: of libfabric: behind the provider or the subsystem, or both
+_LIBFABRIC = re.compile(rf"\b(?:FI_WARN(?:_ONCE)?|VRB_WARN\w*)\s*\((?:[^\",;()]{{1,80}},\s*){{1,3}}{_TEXT}")
 #: of OLM: errors, reasons, and what is written into conditions
 _GO = re.compile(
     r"(?:\b(?:fmt\.Errorf|errors\.New|fmt\.Sprintf)\(\s*|SetPhase\w*\([^\"\n]*?, |(?:Condition|Status)?Reason\s*= "
@@ -91,6 +94,19 @@ SOURCES: typing.Mapping[str, Source] = {
         _NCCL,
         re.compile(r"/windows"),
     ),
+    "ucx": Source(
+        "ucx",
+        ("v1.8.1", "v1.10.1", "v1.12.1", "v1.14.1", "v1.16.0", "v1.18.1", "v1.20.0", "v1.22.0"),
+        ("src/uct/ib", "src/ucp/core/ucp_context.c", "src/ucp/wireup/select.c", "src/ucs/sys/sys.c"),
+        _UCX,
+        re.compile(r"/efa/|/gdaki/|/gga/|/cm/"),
+    ),
+    "libfabric": Source(
+        "libfabric",
+        ("v1.10.1", "v1.12.1", "v1.15.2", "v1.18.2", "v1.20.1", "v1.22.0", "v2.1.0", "v2.3.1", "v2.6.0"),
+        ("prov/verbs/src", "prov/rxm/src"),
+        _LIBFABRIC,
+    ),
     "olm": Source(
         "operator-lifecycle-manager",
         ("v0.18.3", "v0.22.0", "v0.25.0", "v0.28.0", "v0.31.0", "v0.34.0", "v0.37.0", "v0.40.0", "v0.43.0", "v0.46.0"),
@@ -116,7 +132,7 @@ SOURCES: typing.Mapping[str, Source] = {
 FOLDER = ROOT / "tests" / "unit" / "fixtures" / "messages"
 
 _GIT = ("git", "-c", "core.hooksPath=/dev/null")
-_ENDINGS = (".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".cuh", ".go")
+_ENDINGS = (".c", ".inl", ".cc", ".cpp", ".cu", ".h", ".hpp", ".cuh", ".go")
 
 
 def read_messages(source: str, calls: typing.Pattern[str] = _STDERR) -> set[str]:

@@ -368,6 +368,17 @@ TEXT: dict[str, Text] = {
     ),
     "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
     "job.nccl_tests.parse_json": Text(parser("job.nccl_tests.parse_json"), seeds("nccl-tests/*.json")),
+    "job.transports.classify": Text(
+        parser("job.transports.classify"), ["ibv_reg_mr failed: Cannot allocate memory"], ("",)
+    ),
+    "job.transports.parse": Text(
+        parser("job.transports.parse"),
+        ["[1.2] [a:1:0] ib_md.c:2  UCX  ERROR no usable transports/devices (asked x)"],
+        (None,),
+    ),
+    "job.transports.parse_failed": Text(
+        parser("job.transports.parse_failed"), ["Generic on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"], (None,)
+    ),
     "job.nccl_problem.classify": Text(
         parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)
     ),

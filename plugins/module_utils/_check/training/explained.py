@@ -96,7 +96,10 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "training.problem": Explanation(
         means="NCCL warns of something. What is known to stop or slow down a job fails; the rest warns.",
-        measured="Lines of NCCL WARN and ATTN, alike ones counted together, with the first place of each.",
+        measured=(
+            "Lines of NCCL WARN and ATTN, and warnings and errors of UCX, libfabric and libibverbs. Alike ones are"
+            " counted together, with the first place of each."
+        ),
         causes=(
             "Memory could not be pinned or registered (memlock, GPUDirect).",
             "A link went down or lost packets while the job ran.",

@@ -41,6 +41,7 @@ from ..._model.job.nccl import (
 )
 from ..limits import MIB
 from ..pods import libibverbs
+from . import transports
 from .nccl_problem import classify, parse_completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
@@ -535,6 +536,9 @@ class _Reader:
                 self._problem("", "", line.strip())
                 continue
             else:
+                found = transports.parse(line)
+                if found is not None:
+                    self._add_problem(found.kind, "", "", line.strip())
                 continue
             try:
                 write(*parts)
@@ -940,7 +944,10 @@ class _Reader:
 
     def _problem(self, host: str, place: str, text: str, own: typing.Sequence[str] = ()) -> None:
         """:param own: addresses of the process"""
-        kind, short = classify(text), text[:500]
+        self._add_problem(classify(text), host, place, text, own)
+
+    def _add_problem(self, kind: str, host: str, place: str, text: str, own: typing.Sequence[str] = ()) -> None:
+        short = text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)
         failed = parse_completion(text) if kind == "completion" else None
         if failed is not None:

@@ -14,6 +14,7 @@ import re
 import typing
 
 from ..pods import libibverbs
+from . import transports
 
 Kind = typing.Literal[
     "",
@@ -478,14 +479,15 @@ _SUBNET_BITS = {4: 24, 6: 64}
 
 
 class Completion(typing.NamedTuple):
-    """A failed completion, as NCCL reports it: from 2.12 on with the peer, from 2.14 on with the GIDs of RoCE, from
-    2.22 on with the HCA.
+    """A failed completion, as UCX reports it, or NCCL: from 2.12 on with the peer, from 2.14 on with the GIDs of RoCE,
+    from 2.22 on with the HCA.
 
     :ivar status: of the work completion
     :ivar peer: address of the other process, without its port; empty where the line has none, as the next three
     :ivar local_gid: of this end
     :ivar remote_gid: of the other end
     :ivar device: RDMA device of this end
+    :ivar link: of this end, where the line has it, as UCX writes it
     """
 
     status: int
@@ -493,6 +495,7 @@ class Completion(typing.NamedTuple):
     local_gid: str = ""
     remote_gid: str = ""
     device: str = ""
+    link: typing.Literal["", "InfiniBand", "Ethernet"] = ""
 
     @property
     def crosses_subnets(self) -> bool:
@@ -510,7 +513,8 @@ def parse_completion(text: str) -> typing.Optional[Completion]:
     """Return what a warning says of a failed completion; None where it is about something else."""
     found = _COMPLETION.search(text[:_LONGEST])
     if found is None:
-        return None
+        failed = transports.parse_failed(text[:_LONGEST])
+        return None if failed is None else Completion(failed.status, device=failed.device, link=failed.link)
     peer, status, local, remote, device = found.groups()
     return Completion(int(status), peer or "", local or "", remote or "", device or "")
 

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which known problem a line of UCX or libfabric is, the libraries through which MPI and plugins of NCCL use RDMA.
+
+Texts: [src openucx/ucx v1.8.1 to v1.22.0: src/uct/ib, src/ucp/core/ucp_context.c, src/ucp/wireup/select.c; src
+ofiwg/libfabric v1.10.1 to v2.6.0: prov/verbs, prov/rxm]. The order matters: the first match wins. A test holds each
+message of the source against it.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+Kind = typing.Literal[
+    "",
+    "memlock",
+    "peer_memory",
+    "completion",
+    "gid_change",
+    "sm_event",
+    "async_event",
+    "no_device",
+    "verbs",
+    "transport_names",
+    "no_transport_between",
+    "partition",
+    "gid_choice",
+    "unconnected",
+    "transport_setting",
+    "transport_version",
+    "forked",
+    "rdma_cm",
+    "other_protocol",
+    "no_ip_of_device",
+    "no_active_port",
+]
+
+_PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
+    (kind, re.compile("|".join(patterns)))
+    for kind, patterns in typing.cast(
+        tuple[tuple[Kind, tuple[str, ...]], ...],
+        (
+            (
+                "memlock",
+                (
+                    r"max locked memory",
+                    r"(?:ibv_\w*reg\w*|ibv_create_\w+|ibv_alloc_\w+)\b.{0,120}Cannot allocate memory",
+                    r"Unable to register MSG MR",
+                ),
+            ),
+            ("peer_memory", (r"Couldn't enable GPUDirect RDMA",)),
+            (
+                "completion",
+                (
+                    r"\(synd 0x[0-9a-f]{1,8} vend 0x",
+                    r"[Cc]ompletion.{0,60} with error",
+                    r"[Ss]end completion .{0,40}error",
+                ),
+            ),
+            ("gid_change", (r"[Aa]sync event .{0,100}GID table change",)),
+            (
+                "sm_event",
+                (r"[Aa]sync event .{0,100}(?:SM change|client reregistration|LID change|P_Key change|port active)",),
+            ),
+            ("async_event", (r"[Aa]sync event (?:on|for) \S",)),
+            (
+                "transport_names",
+                (
+                    r"not available, please use one or more of",
+                    r"(?:TLs|device) lists? (?:is|are) empty",
+                    r"No allocation methods",
+                    r"Invalid allocation method",
+                    r"device '\S+' is specified multiple times",
+                    r"Invalid value of (?:device_name|iface)\b",
+                    r"Invalid info->domain_attr->name",
+                ),
+            ),
+            (
+                "no_transport_between",
+                (
+                    r"no usable transports/devices",
+                    r"No transports selected to",
+                    r"no \S.{0,60} transport to ",
+                    r"destination is unreachable",
+                    r"none of the available components supports SOCKADDR_CM",
+                    r"there are no UCT components with CM capability",
+                ),
+            ),
+            ("partition", (r"valid pkey", r"pkey 0x[0-9a-f]{1,8} (?:is invalid|on)", r"query P_Key")),
+            (
+                "gid_choice",
+                (
+                    r"[Ii]nvalid (?:GID|gid)\[",
+                    r"ROCE_SUBNET",
+                    r"RoCE subnet",
+                    r"subnet (?:list|filter)",
+                    r"RoCE packet does not contain GRH",
+                    r"RoCE address size",
+                    r"gid type",
+                    r"convert GID",
+                    r"Invalid value of gid index",
+                    r"ibv_query_gid",
+                ),
+            ),
+            (
+                "unconnected",
+                (
+                    r"(?:modify|modifying).{0,60} to (?:RTR|RTS|state)",
+                    r"modify_qp\(\S+ (?:RTR|RTS)\)",
+                    r"failed to connect dci",
+                    r"ibv_create_ah\(",
+                    r"create Address Handle",
+                    r"unhandled timeout error",
+                    r"transport error: ",
+                ),
+            ),
+            ("no_active_port", (r"there are no active ports",)),
+            ("no_ip_of_device", (r"no valid IPoIB interfaces found",)),
+            (
+                "other_protocol",
+                (
+                    r"version mismatch",
+                    r"mismatch \(local: ",
+                    r"(?:op_version|ctrl_version|endianness|eager_limit) mismatch",
+                    r"CM data size too small",
+                    r"cm data too small",
+                    r"Is sender running FI_PROTO_RXM",
+                    r"connection protocol mismatch",
+                    r"max_rd_atomic values do not match",
+                ),
+            ),
+            (
+                "rdma_cm",
+                (
+                    r"\brdma_(?!cm\b)[a-z_]+",
+                    r"got error event",
+                    r"CM error event",
+                    r"connection reject",
+                    r"connection request to .{0,100} rejected",
+                    r"rdmacm connection request",
+                    r"received event \S+ status =",
+                    r"failed to process a connect response",
+                    r"remote peer didn't accept",
+                    r"Unable to accept incoming connection",
+                    r"unable to connect msg_ep",
+                    r"RDMACM event",
+                    r"rdmacm event",
+                ),
+            ),
+            (
+                "no_device",
+                (r"ibv_(?:open_device|query_device|query_port)\w* ?\(?", r"Failed to query device capabilities"),
+            ),
+            (
+                "transport_version",
+                (
+                    r"UCP version is incompatible",
+                    r"libmlx5 version matches",
+                    r"DV failed to get mlx5 information",
+                    r"Failed to get mlx5 QP information",
+                    r"DEVX requested but not supported",
+                ),
+            ),
+            ("forked", (r"fork\(\)", r"data corruption might occur", r"ibv_fork_init", r"D(?:O|ONT)FORK")),
+            (
+                "verbs",
+                (
+                    r"\bibv_\w+",
+                    r"\bmlx5dv_\w+",
+                    r"[Ff]ailed to create (?:\S+ ){1,2}(?:QP|CQ|qp|cq)\b",
+                    r"failed to create (?:DC target|cq)",
+                    r"modify (?:\S+ ){1,3}(?:to INIT|to RESET)",
+                    r"modifying \S+ to INIT",
+                    r"Unable to create (?:verbs CQ|completion channel)",
+                    r"verbs CQ",
+                ),
+            ),
+            (
+                "transport_setting",
+                (
+                    r"\bmust (?:be|not)\b",
+                    r"\bshould(?:n't)? be\b",
+                    r"Invalid value (?:of|for)",
+                    r"[Ii]nvalid (?:value|parameter|max_rd_atomic|dct_affinity|MTU|device flag|NIC affinity)",
+                    r"is set to [0-9]{1,12}, but at least",
+                    r"requested but (?:not |un)?supported",
+                    r"requested, but (?:not |un)supported",
+                    r"is requested, but not supported",
+                    r"is too (?:high|big|low|short|long)",
+                    r"AR=\S+ was requested",
+                    r"please select only one",
+                    r"does not support setUCX",
+                    r"requires UCX_PROTO_ENABLE",
+                    r"exceeded transports/devices limit",
+                    r"can have at most",
+                    r"SAR limit",
+                    r"FI_OPT_BUFFERED_(?:LIMIT|MIN)",
+                    r"NIC affinity policy",
+                    r"falling back to none policy",
+                    r"value out of valid range",
+                    r"Max congestion avoidance window",
+                    r"using maximal value for",
+                    r"parse (?:size|device) config",
+                ),
+            ),
+        ),
+    )
+)
+
+#: a line of UCX: "[1700000000.123456] [host:12:0]  ib_md.c:285  UCX  ERROR text"
+_UCX = re.compile(r"\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}(?:ERROR|FATAL|WARN|DIAG) {1,4}(.*)")
+#: one of libfabric: "libfabric:12:1700000000::verbs:domain:vrb_open():123<warn> text"
+_LIBFABRIC = re.compile(r"\blibfabric:[0-9]{1,10}:[^<>]{1,300}<(?:warn|crit)> ?(.*)")
+#: characters of a message, and of a line, that are looked at
+_LONGEST, _LONGEST_LINE = 1000, 3000
+
+#: UCX's words for a failed completion of mlx5 are of its own; the number is mlx5's, and the status is that of verbs
+_SYNDROME = re.compile(r"on ([\w.-]{1,64}):[0-9]{1,3}/(IB|RoCE) \(synd 0x([0-9a-f]{1,2}) vend 0x")
+_STATUS_OF_SYNDROME = {
+    0x01: 1,
+    0x02: 2,
+    0x04: 4,
+    0x05: 5,
+    0x06: 6,
+    0x10: 7,
+    0x11: 8,
+    0x12: 9,
+    0x13: 10,
+    0x14: 11,
+    0x15: 12,
+    0x16: 13,
+    0x22: 16,
+}
+
+
+class Problem(typing.NamedTuple):
+    """A line of such a library.
+
+    :ivar kind: empty when it is not known here
+    :ivar text: without what stands before it
+    """
+
+    kind: Kind
+    text: str
+
+
+class Failed(typing.NamedTuple):
+    """A failed completion, as UCX tells it for HCAs of NVIDIA."""
+
+    status: int
+    device: str
+    link: typing.Literal["InfiniBand", "Ethernet"]
+
+
+def parse(line: str) -> typing.Optional[Problem]:
+    """Return the problem of a line; None of any other line."""
+    line = line[:_LONGEST_LINE]
+    found = (_UCX.search(line) if "UCX " in line else None) or (
+        _LIBFABRIC.search(line) if "libfabric:" in line else None
+    )
+    if found is None:
+        return None
+    text = found[1].strip()[:_LONGEST]
+    return Problem(classify(text), text)
+
+
+def classify(text: str) -> Kind:
+    """Return the kind of a message; empty when it is not known here."""
+    text = text[:_LONGEST]
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), "")
+
+
+def parse_failed(text: str) -> typing.Optional[Failed]:
+    """Return what a message says of a failed completion; None where it has no number."""
+    found = _SYNDROME.search(text[:_LONGEST])
+    status = _STATUS_OF_SYNDROME.get(int(found[3], 16)) if found else None
+    if found is None or status is None:
+        return None
+    return Failed(status, found[1], "InfiniBand" if found[2] == "IB" else "Ethernet")
