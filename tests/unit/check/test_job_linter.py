@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job impor
     VolumeClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    Device,
     DeviceClass,
     DeviceSlice,
 )
@@ -1321,6 +1322,31 @@ def of_three(made: list[dict[str, typing.Any]]) -> None:
     made[1]["spec"]["spec"]["devices"]["requests"][0]["exactly"] = {"deviceClassName": "mrdma.google.com", "count": 3}
 
 
+def of_one_name(made: list[dict[str, typing.Any]]) -> None:
+    expression = 'device.attributes["dra.net"].ifName == "eth9"'
+    made[1]["spec"]["spec"]["devices"]["requests"][0]["exactly"] = {
+        "deviceClassName": "mrdma.google.com",
+        "selectors": [{"cel": {"expression": expression}}],
+    }
+
+
+#: two NICs on a node, by their names
+NAMED = dataclasses.replace(
+    THERE,
+    device_slices=(
+        DeviceSlice(
+            "dra.net",
+            "worker-1",
+            1,
+            "worker-1",
+            2,
+            (Device({"dra.net/ifName": "eth1"}), Device({"dra.net/ifName": "eth2"})),
+        ),
+        SLICES[1],
+    ),
+)
+
+
 def untaken(made: list[dict[str, typing.Any]]) -> None:
     del in_pod(made)["containers"][0]["resources"]["claims"][0]
 
@@ -1342,7 +1368,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "fail",
             "ResourceClaimTemplate all-rdma is absent",
             "the pods would stay Pending",
-            "Create it, or correct the name.",
+            "Create it, or correct the name. That of a channel of NVLink a ComputeDomain makes.",
         ),
         (
             without,
@@ -1432,6 +1458,16 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "the container gets none of its devices",
             "or leave it out",
         ),
+        (
+            of_one_name,
+            NAMED,
+            "fail",
+            "0 of 1 devices on a node",
+            'device.attributes["dra.net"].ifName == "eth9"',
+            "Compare the selectors with the attributes",
+        ),
+        # nothing but the number of its devices is known
+        (of_one_name, THERE, "unknown", "not evaluated", "can't be evaluated here", "kubectl get resourceslices"),
         (untaken, THERE, "warn", "taken by no container", "nobody else can have them", "Name it in resources.claims"),
     ],
 )
@@ -1447,6 +1483,39 @@ def test_a_claim_that_cannot_be_met_is_named(
         and remedy in found.remedy
         and found.subject.startswith("JobSet training/nccl spec.replicatedJobs[0]")
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "numbers", "status", "words"),
+    [(0, 2, "pass", ""), (2, 2, "pass", ""), (2, 1, "fail", "waits for 2 nodes (numNodes)"), (0, 0, "fail", "no node")],
+)
+def test_channel_of_a_compute_domain_beside_the_job(nodes: int, numbers: int, status: str, words: str) -> None:
+    """Its template is made by the driver, and is in no file."""
+    made = claimed()
+    pod = in_pod(made)
+    pod["resourceClaims"].append({"name": "channel", "resourceClaimTemplateName": "nvl-channel"})
+    pod["containers"][0]["resources"]["claims"].append({"name": "channel"})
+    made.append(
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "ComputeDomain",
+            "metadata": {"name": "nvl", "namespace": "training"},
+            "spec": {"numNodes": nodes, "channel": {"resourceClaimTemplate": {"name": "nvl-channel"}}},
+        }
+    )
+    driver, name = "compute-domain.nvidia.com", "compute-domain-default-channel.nvidia.com"
+    channel = Device({f"{driver}/type": "channel", f"{driver}/id": 0})
+    selector = f"device.driver == '{driver}' && device.attributes['{driver}'].type == 'channel'"
+    world = dataclasses.replace(
+        THERE,
+        device_classes=(*CLASSES, DeviceClass(name, (driver,), "", (selector,))),
+        device_slices=(
+            *SLICES,
+            *(DeviceSlice(driver, f"w{number}", 1, f"w{number}", 1, (channel,)) for number in range(numbers)),
+        ),
+    )
+    found = [item for item in lint(list_jobs(made), made, world) if item.check == "job.device_claims"]
+    assert {item.status for item in found} == {status} and any(words in item.why for item in found)
 
 
 def test_a_resource_that_a_class_serves_is_absent_on_no_node() -> None:

@@ -9,9 +9,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    Device,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
+    DeviceMatch,
     DeviceRequest,
     DeviceSlice,
     DeviceWay,
@@ -21,6 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import (
     read_claim,
     read_class,
+    read_compute_domain,
     read_pod_claims,
     read_slice,
     read_taken_claims,
@@ -103,7 +106,9 @@ SLICE = {
 
 
 def test_a_slice_has_some_devices_of_a_node() -> None:
-    assert read_slice(named("ResourceSlice", SLICE)) == DeviceSlice("dra.net", "worker-1", 3, "worker-1", 2)
+    assert read_slice(named("ResourceSlice", SLICE)) == DeviceSlice(
+        "dra.net", "worker-1", 3, "worker-1", 2, (Device({}), Device({}))
+    )
     assert read_slice(named("ResourceSlice", {**SLICE, "nodeName": None, "allNodes": True})).node == ""
     for wrong, said in (
         ({"driver": "A b"}, "driver"),
@@ -113,6 +118,69 @@ def test_a_slice_has_some_devices_of_a_node() -> None:
     ):
         with pytest.raises(ResourceError, match=said):
             read_slice(named("ResourceSlice", {**SLICE, **wrong}))
+
+
+def test_a_device_has_attributes_of_the_driver_and_of_others() -> None:
+    attributes = {
+        "rdma": {"bool": True},
+        "dra.net/ifName": {"string": "eth1"},
+        "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"},
+        "numaNode": {"int": 0},
+        "release": {"version": "1.2.3"},
+        "names": {"strings": ["a"]},
+        "odd": 1,
+    }
+    read: dict[str, typing.Any] = {
+        "dra.net/rdma": True,
+        "dra.net/ifName": "eth1",
+        "resource.kubernetes.io/pcieRoot": "pci0000:00",
+        "dra.net/numaNode": 0,
+        "dra.net/release": None,
+        "dra.net/names": None,
+        "dra.net/odd": None,
+    }
+    device = {"name": "a", "attributes": attributes}
+    taint = {"key": "a", "effect": "NoSchedule"}
+    for found, tainted in (
+        (device, False),
+        # of v1beta1
+        ({"name": "a", "basic": {"attributes": attributes}}, False),
+        ({**device, "taints": [taint]}, True),
+        ({**device, "taints": [{**taint, "effect": "None"}]}, False),
+    ):
+        assert read_slice(named("ResourceSlice", {**SLICE, "devices": [found]})).members == (Device(read, tainted),)
+    for wrong in ({"a b": {"int": 1}}, {f"a{number}": {"int": 1} for number in range(33)}):
+        with pytest.raises(ResourceError, match="attribute"):
+            read_slice(named("ResourceSlice", {**SLICE, "devices": [{"name": "a", "attributes": wrong}]}))
+
+
+def test_selectors_tolerations_and_constraints_of_a_claim() -> None:
+    spec = request(
+        exactly={
+            "deviceClassName": "dranet",
+            "selectors": [{"cel": {"expression": "true"}}],
+            "tolerations": [{"operator": "Exists"}],
+        }
+    )
+    spec["devices"]["constraints"] = [
+        {"matchAttribute": "resource.kubernetes.io/pcieRoot", "requests": ["nic"]},
+        {"distinctAttribute": "dra.net/ifName"},
+    ]
+    found = read_claim(named("ResourceClaim", spec))
+    assert found.requests == (DeviceRequest("nic", (DeviceWay("dranet", 1, ("true",), True),)),)
+    assert found.matches == (DeviceMatch("resource.kubernetes.io/pcieRoot", ("nic",)),)
+    spec["devices"]["constraints"] = [{"matchAttribute": "a", "requests": "nic"}]
+    with pytest.raises(ResourceError, match="requests is no list"):
+        read_claim(named("ResourceClaim", spec))
+
+
+def test_compute_domain_makes_the_template_of_its_channel() -> None:
+    spec: dict[str, typing.Any] = {"numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "channel"}}}
+    found = read_compute_domain({**named("ComputeDomain", spec, namespace="training")})
+    wanted = (DeviceRequest("channel", (DeviceWay("compute-domain-default-channel.nvidia.com"),)),)
+    assert found == DeviceClaim("training/channel", True, wanted, nodes=2)
+    with pytest.raises(ResourceError, match="channel"):
+        read_compute_domain(named("ComputeDomain", {}))
 
 
 def test_devices_are_counted_by_node_and_of_the_newest_generation_of_their_pool() -> None:
@@ -144,12 +212,13 @@ def test_devices_are_counted_by_node_and_of_the_newest_generation_of_their_pool(
 )
 def test_a_class_names_its_drivers(expression: str, drivers: tuple[str, ...]) -> None:
     spec = {"selectors": [{"cel": {"expression": expression}}], "extendedResourceName": "example.com/nic"}
-    assert read_class(named("DeviceClass", spec)) == DeviceClass("nics", drivers, "example.com/nic")
+    assert read_class(named("DeviceClass", spec)) == DeviceClass("nics", drivers, "example.com/nic", (expression,))
 
 
 @pytest.mark.parametrize("selector", [{}, {"cel": {}}, {"rego": {"policy": "x"}}])
 def test_a_selector_of_another_kind_names_no_driver(selector: typing.Any) -> None:
-    assert read_class(named("DeviceClass", {"selectors": [selector]})) == DeviceClass("nics")
+    # an empty expression is one that nothing can evaluate
+    assert read_class(named("DeviceClass", {"selectors": [selector]})) == DeviceClass("nics", selectors=("",))
 
 
 @pytest.mark.parametrize("expression", [1, "x" * 10_241])

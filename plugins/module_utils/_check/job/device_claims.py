@@ -14,6 +14,7 @@ from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, Device
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
+from .device_selectors import check_selectors
 from .scope import Scope
 
 _CHECK, _EXPECTED = "job.device_claims", "claims that are there, of classes that are there, each taken by a container"
@@ -26,8 +27,9 @@ def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
     """
     resources = tuple(resources)
     claims = tuple(parse.read_claim(item) for item in resources if item.get("kind") in (parse.CLAIM, parse.TEMPLATE))
+    domains = tuple(parse.read_compute_domain(item) for item in resources if item.get("kind") == parse.COMPUTE_DOMAIN)
     classes = tuple(parse.read_class(item) for item in resources if item.get("kind") == parse.CLASS)
-    return DeviceClaims(claims, classes)
+    return DeviceClaims((*claims, *domains), classes)
 
 
 def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) -> DeviceClaims:
@@ -197,7 +199,7 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
             f"{claim.kind} {claim.of} is absent",
             _EXPECTED + hint,
             why,
-            "Create it, or correct the name.",
+            "Create it, or correct the name. That of a channel of NVLink a ComputeDomain makes.",
         )
         return
     pods = sum(
@@ -234,7 +236,26 @@ def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterat
                 "Install its driver, or correct the name.",
             )
     if scope.world is not None:
-        yield from _report_too_few(subject, found, known)
+        few = [*_report_too_few(subject, found, known), *_report_few_nodes(subject, found, known)]
+        yield from few
+        if not any(item.status == FAIL for item in few):
+            yield from check_selectors(subject, found, known)
+
+
+def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find a ComputeDomain that waits for more nodes than have a channel."""
+    driver = next((known.driver_of(way.device_class) for item in claim.requests for way in item.ways), "")
+    nodes = len(known.devices_of(driver)) if driver else 0
+    if claim.nodes > nodes and driver and not known.count_shared(driver):
+        why = (
+            f"The ComputeDomain waits for {claim.nodes} nodes (numNodes), and by their ResourceSlices {nodes} nodes"
+            " have a channel of NVLink: its pods would not start."
+        )
+        remedy = (
+            "See kubectl get resourceslices, and that the pod of NVIDIA's DRA driver runs on all nodes of the rack; or"
+            " correct numNodes, which newer drivers take as 0."
+        )
+        yield Finding(_CHECK, subject, FAIL, f"{nodes} nodes", f"{claim.nodes} nodes with a channel", why, remedy)
 
 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:

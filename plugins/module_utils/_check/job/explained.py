@@ -44,7 +44,20 @@ EXPLAINED: dict[str, Explanation] = {
             "The template or its DeviceClass is absent or has another name: the pods stay Pending.",
             "A container takes a claim that its pod does not have, or none takes one that it has (warn).",
             "A container takes a request that the claim does not have.",
-            "No node offers as many devices of the driver as a request asks for.",
+            "No node offers as many devices of the driver as a request asks for, or as its selectors leave.",
+            (
+                "A selector names an attribute that devices do not have, and the allocation ends with an error (warn"
+                " where enough others fit)."
+            ),
+            (
+                "No node has devices with one value of the attribute that a constraint names (`matchAttribute`), or the"
+                " driver does not publish it."
+            ),
+            "A ComputeDomain waits for more nodes than have a channel of NVLink.",
+            (
+                "A selector has more than comparisons of attributes with texts, numbers, true and false, such as a"
+                " regular expression, a version or a capacity (unknown)."
+            ),
             (
                 "One node alone offers as many (warn), or a node says that it has more than any machine (warn, and it"
                 " does not count)."

@@ -82,10 +82,14 @@ class DeviceWay:
     """One way to meet a request.
 
     :ivar count: devices that it needs at least; 1 where it takes all that a node has
+    :ivar selectors: in CEL, beside those of its class
+    :ivar tolerates: it takes some devices with a taint
     """
 
     device_class: Subdomain
     count: int = 1
+    selectors: tuple[str, ...] = ()
+    tolerates: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,15 +113,31 @@ class DeviceRequest:
 
 
 @dataclasses.dataclass(frozen=True)
+class DeviceMatch:
+    """A constraint of a claim: all its devices have one value of an attribute.
+
+    :ivar attribute: with its domain
+    :ivar requests: whose devices are meant; none: all
+    """
+
+    attribute: LabelKey
+    requests: tuple[RequestName, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class DeviceClaim:
-    """A ResourceClaim, or what a ResourceClaimTemplate makes.
+    """A ResourceClaim, or what a ResourceClaimTemplate or a ComputeDomain makes.
 
     :ivar name: namespace/name
+    :ivar matches: constraints
+    :ivar nodes: that must take part, of a ComputeDomain; 0 where any number may
     """
 
     name: Namespaced
     template: bool
     requests: tuple[DeviceRequest, ...] = ()
+    matches: tuple[DeviceMatch, ...] = ()
+    nodes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,11 +146,26 @@ class DeviceClass:
 
     :ivar drivers: that its selectors ask for
     :ivar resource: extended resource that it serves to pods without a claim; empty where it serves none
+    :ivar selectors: in CEL
     """
 
     name: Subdomain
     drivers: tuple[Subdomain, ...] = ()
     resource: LabelKey = ""
+    selectors: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device of a slice.
+
+    :ivar attributes: by domain and name; None: a value that is not compared here, such as a version or a list. None in
+        place of all: they are not known
+    :ivar tainted: it is for pods alone that tolerate its taint
+    """
+
+    attributes: typing.Optional[dict[str, typing.Union[str, int, bool, None]]] = None
+    tainted: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +175,7 @@ class DeviceSlice:
     :ivar generation: of its pool; slices of earlier ones are on their way out
     :ivar node: that has them; empty where it is not said by a name
     :ivar devices: how many
+    :ivar members: the devices; none where nothing but their number is known
     """
 
     driver: Subdomain
@@ -147,6 +183,7 @@ class DeviceSlice:
     generation: int
     node: Subdomain
     devices: int
+    members: tuple[Device, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,8 +231,17 @@ class DeviceClaims:
         return {node: count for node, count in self._counted.get(driver, {}).items() if node}
 
     @functools.cached_property
-    def _counted(self) -> dict[str, dict[str, int]]:
-        """Devices by driver and node, of the newest generation of each pool.
+    def members(self) -> dict[tuple[str, str], list[Device]]:
+        """Return the devices by driver and node; the node is empty where it is not said by a name."""
+        found: dict[tuple[str, str], list[Device]] = {}
+        for item in self._newest:
+            devices = item.members or (Device(),) * min(item.devices, MOST_OF_NODE + 1)
+            found.setdefault((item.driver, item.node), []).extend(devices)
+        return found
+
+    @functools.cached_property
+    def _newest(self) -> tuple[DeviceSlice, ...]:
+        """Slices of the newest generation of each pool.
 
         A node may write slices of its own name alone, and none of them is about the pool of another one, whatever it
         calls its pool.
@@ -204,11 +250,15 @@ class DeviceClaims:
         for item in self.slices:
             key = item.driver, item.pool, item.node
             newest[key] = max(newest.get(key, 0), item.generation)
+        return tuple(item for item in self.slices if item.generation == newest[item.driver, item.pool, item.node])
+
+    @functools.cached_property
+    def _counted(self) -> dict[str, dict[str, int]]:
+        """Devices by driver and node."""
         counted: dict[str, dict[str, int]] = {}
-        for item in self.slices:
-            if item.generation == newest[item.driver, item.pool, item.node]:
-                by_node = counted.setdefault(item.driver, {})
-                by_node[item.node] = by_node.get(item.node, 0) + item.devices
+        for item in self._newest:
+            by_node = counted.setdefault(item.driver, {})
+            by_node[item.node] = by_node.get(item.node, 0) + item.devices
         return counted
 
     def use_of(self, name: str) -> Use:

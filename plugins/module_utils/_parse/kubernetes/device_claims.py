@@ -9,12 +9,15 @@ ResourceSlice.
 from __future__ import annotations
 
 import re
+import sys
 import typing
 
 from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
 from ..._model.kubernetes.device_claims import (
+    Device,
     DeviceClaim,
     DeviceClass,
+    DeviceMatch,
     DeviceRequest,
     DeviceSlice,
     DeviceWay,
@@ -24,6 +27,13 @@ from ..._model.kubernetes.device_claims import (
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
 
 CLAIM, TEMPLATE, CLASS, SLICE = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"
+#: of NVIDIA's driver for GPUs: it makes the template of its own channel, of this class
+COMPUTE_DOMAIN, CHANNEL = "ComputeDomain", "compute-domain-default-channel.nvidia.com"
+#: taints with these effects keep pods from a device
+_TAINTS = ("NoSchedule", "NoExecute")
+#: name of an attribute in a slice, with its domain where it is not that of the driver, and its longest text
+_ATTRIBUTE = re.compile(r"([a-z0-9][a-z0-9.-]{0,252}/)?[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
+_LONGEST_VALUE = 64
 #: requests of a claim, ways of a request, selectors of a class: what the API server takes at most
 _MOST = 32
 #: claims of a pod, of which the API server takes any number
@@ -80,7 +90,36 @@ def read_claim(resource: Resource) -> DeviceClaim:
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")
     return DeviceClaim(
-        f"{namespace}/{name}", template, tuple(_request(item, what) for item in _few(devices, "requests", what))
+        f"{namespace}/{name}",
+        template,
+        tuple(_request(item, what) for item in _few(devices, "requests", what)),
+        tuple(
+            _match(item, what) for item in _few(devices, "constraints", what) if item.get("matchAttribute") is not None
+        ),
+    )
+
+
+def read_compute_domain(resource: Resource) -> DeviceClaim:
+    """Return the template that a ComputeDomain makes, for pods that share memory over NVLink between machines.
+
+    :raises ResourceError: another form
+    """
+    what, spec = title_of(resource), mapping_at(resource, "spec")
+    namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
+    template = mapping_at(spec, "channel", "resourceClaimTemplate")
+    name = text_of(SUBDOMAIN, template.get("name"), f"{what}: channel.resourceClaimTemplate.name")
+    nodes = number_of(spec["numNodes"], f"{what}: numNodes") if spec.get("numNodes") is not None else 0
+    request = DeviceRequest("channel", (DeviceWay(CHANNEL),))
+    return DeviceClaim(f"{namespace}/{name}", True, (request,), nodes=nodes)
+
+
+def _match(constraint: Resource, what: str) -> DeviceMatch:
+    requests = constraint.get("requests") or []
+    if not isinstance(requests, list) or len(requests) > _MOST:
+        raise ResourceError(f"{what}: constraints: requests is no list, or has more than {_MOST} entries")
+    return DeviceMatch(
+        text_of(LABEL_KEY, constraint.get("matchAttribute"), f"{what}: constraints: matchAttribute"),
+        tuple(text_of(REQUEST_NAME, name, f"{what}: constraints: requests") for name in requests),
     )
 
 
@@ -90,14 +129,45 @@ def read_slice(resource: Resource) -> DeviceSlice:
     :raises ResourceError: another form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
-    pool = mapping_at(spec, "pool")
+    pool, devices = mapping_at(spec, "pool"), _few(spec, "devices", what, _MOST_DEVICES)
+    driver = text_of(SUBDOMAIN, spec.get("driver"), f"{what}: driver")
     return DeviceSlice(
-        text_of(SUBDOMAIN, spec.get("driver"), f"{what}: driver"),
+        driver,
         text_of(DEVICE_POOL, pool.get("name"), f"{what}: pool: name"),
         number_of(pool.get("generation"), f"{what}: pool: generation"),
         text_at(SUBDOMAIN, spec, "nodeName", what),
-        len(_few(spec, "devices", what, _MOST_DEVICES)),
+        len(devices),
+        tuple(_device(item, driver, what) for item in devices),
     )
+
+
+def _device(device: Resource, driver: str, what: str) -> Device:
+    """Parse a device: of v1beta1 what it has is in ``basic``."""
+    basic = mapping_at(device, "basic") or device
+    attributes = mapping_at(basic, "attributes")
+    if len(attributes) > _MOST:
+        raise ResourceError(f"{what}: a device has {len(attributes)} attributes; {_MOST} are the most")
+    tainted = any(item.get("effect") in _TAINTS for item in _few(basic, "taints", what))
+    return Device(
+        {_attribute_name(name, driver, what): _attribute_value(item) for name, item in attributes.items()}, tainted
+    )
+
+
+def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
+    """Return the name of an attribute with its domain, which is that of the driver where the slice says none."""
+    if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
+        raise ResourceError(f"{what}: an attribute of a device has no name as the API server takes it")
+    return sys.intern(name if "/" in name else f"{driver}/{name}")
+
+
+def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
+    """Return a text, a number, or true or false; None of any other value."""
+    found = (
+        next((item[key] for key in ("string", "int", "bool") if key in item), None) if isinstance(item, dict) else None
+    )
+    if isinstance(found, str):
+        return sys.intern(found) if len(found) <= _LONGEST_VALUE else None
+    return found if isinstance(found, (bool, int)) else None
 
 
 def read_class(resource: Resource) -> DeviceClass:
@@ -107,15 +177,24 @@ def read_class(resource: Resource) -> DeviceClass:
     """
     what, spec, drivers = title_of(resource), mapping_at(resource, "spec"), []
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")
-    for item in _few(spec, "selectors", what):
-        # a selector of a later kind names no driver that is known
+    selectors = _read_selectors(spec, what)
+    for expression in selectors:
+        drivers += [found[1] for found in _DRIVER.findall(expression) if SUBDOMAIN.fits(found[1])]
+    resource_name = text_at(LABEL_KEY, spec, "extendedResourceName", what)
+    return DeviceClass(name, tuple(dict.fromkeys(drivers)), resource_name, selectors)
+
+
+def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
+    """Return the expressions of selectors. Of a later kind than CEL it is one that nothing can evaluate."""
+    found = []
+    for item in _few(parent, "selectors", what):
         expression = mapping_at(item, "cel").get("expression") or ""
         if not isinstance(expression, str) or len(expression) > _LONGEST_EXPRESSION:
             raise ResourceError(
                 f"{what}: the expression of a selector is no text, or a longer one than the API server takes"
             )
-        drivers += [found[1] for found in _DRIVER.findall(expression) if SUBDOMAIN.fits(found[1])]
-    return DeviceClass(name, tuple(dict.fromkeys(drivers)), text_at(LABEL_KEY, spec, "extendedResourceName", what))
+        found.append(expression)
+    return tuple(found)
 
 
 def _request(request: Resource, what: str) -> DeviceRequest:
@@ -134,7 +213,12 @@ def _way(way: Resource, what: str) -> DeviceWay:
     name = text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName")
     count = number_of(way["count"], f"{what}: requests: count") if way.get("count") is not None else 1
     # all that a node has are one at least
-    return DeviceWay(name, 1 if way.get("allocationMode") == "All" else count)
+    return DeviceWay(
+        name,
+        1 if way.get("allocationMode") == "All" else count,
+        _read_selectors(way, what),
+        bool(_few(way, "tolerations", what)),
+    )
 
 
 def _few(parent: Resource, key: str, what: str, most: int = _MOST) -> list[dict[str, typing.Any]]:

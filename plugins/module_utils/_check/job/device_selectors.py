@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which devices of the cluster the selectors of a request leave, as far as they can be evaluated here."""
+
+from __future__ import annotations
+
+import functools
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.base.text import cut, folded
+from ..._model.kubernetes.device_claims import (
+    MOST_OF_NODE,
+    Device,
+    DeviceClaim,
+    DeviceClaims,
+    DeviceMatch,
+    DeviceRequest,
+    DeviceWay,
+)
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding
+from ..._parse.kubernetes.device_selectors import Part, parse
+
+_CHECK = "job.device_claims"
+_SHOWN = 200
+
+
+class _Lacking(Exception):
+    """The device has no such attribute: in CEL an error, by which Kubernetes gives up the allocation."""
+
+
+class _Unknown(Exception):
+    """The value can't be told here."""
+
+
+class Choice(typing.NamedTuple):
+    """Devices that a way of a request may take.
+
+    :ivar sure: devices of each node that fit
+    :ivar doubted: those of which it can't be told here
+    :ivar lacking: attributes that selectors name, and devices do not have
+    :ivar unevaluated: selectors that can't be evaluated here
+    """
+
+    sure: typing.Mapping[str, tuple[Device, ...]]
+    doubted: typing.Mapping[str, tuple[Device, ...]]
+    lacking: tuple[str, ...] = ()
+    unevaluated: tuple[str, ...] = ()
+
+    def of_node(self, node: str, doubted: bool) -> tuple[Device, ...]:
+        """Return the devices of a node, with those that are of no node by name."""
+        found = [*self.sure.get(node, ()), *(self.sure.get("", ()) if node else ())]
+        if doubted:
+            found += [*self.doubted.get(node, ()), *(self.doubted.get("", ()) if node else ())]
+        return tuple(found)
+
+    def most(self, doubted: bool) -> int:
+        """Return how many one node has at most."""
+        nodes = {*self.sure, *(self.doubted if doubted else ()), ""}
+        return max(len(self.of_node(node, doubted)) for node in nodes)
+
+
+def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Find requests whose selectors leave too few devices on each node, and constraints that no node can meet."""
+    chosen: dict[str, tuple[DeviceRequest, list[Choice]]] = {}
+    for request in claim.requests:
+        choices = [choose(way, known) for way in request.ways]
+        if None in choices:
+            continue
+        found = [item for item in choices if item is not None]
+        ways = list(zip(request.ways, found))
+        if all(item.most(True) < way.count for way, item in ways):
+            # of what no selector takes away it is told elsewhere
+            if any(way.selectors for way in request.ways) or any(item.lacking for item in found):
+                yield _report_none(subject, request, ways)
+            continue
+        if all(item.most(False) < way.count for way, item in ways):
+            unevaluated = tuple(dict.fromkeys(text for item in found for text in item.unevaluated))
+            if unevaluated:
+                yield _report_unknown(subject, request, unevaluated)
+        lacking = tuple(dict.fromkeys(name for item in found for name in item.lacking))
+        if lacking:
+            yield _report_lacking(subject, request, lacking)
+        chosen[request.name] = request, found
+    for match in claim.matches:
+        yield from _check_match(subject, match, chosen, claim)
+
+
+def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:
+    """Return the devices that a way may take; None where its class is not known."""
+    kind = next((item for item in known.classes if item.name == way.device_class), None)
+    if kind is None:
+        return None
+    sure: dict[str, list[Device]] = {}
+    doubted: dict[str, list[Device]] = {}
+    lacking: dict[str, None] = {}
+    unevaluated: dict[str, None] = {}
+    selectors = (*kind.selectors, *way.selectors)
+    only = kind.drivers[0] if len(kind.drivers) == 1 else ""
+    for (driver, node), devices in known.members.items():
+        if len(devices) > MOST_OF_NODE or (only and driver != only):
+            continue
+        for device in devices:
+            fits: typing.Optional[bool] = None if device.tainted and way.tolerates else not device.tainted
+            for text in selectors if fits is not False else ():
+                try:
+                    if not fits_selector(text, driver, device):
+                        fits = False
+                        break
+                except _Lacking as error:
+                    lacking[str(error)] = None
+                    fits = False
+                    break
+                except _Unknown:
+                    unevaluated[text] = None
+                    fits = None
+            if fits is not False:
+                (sure if fits else doubted).setdefault(node, []).append(device)
+    return Choice(
+        {node: tuple(found) for node, found in sure.items()},
+        {node: tuple(found) for node, found in doubted.items()},
+        tuple(lacking),
+        tuple(unevaluated),
+    )
+
+
+def fits_selector(text: str, driver: str, device: Device) -> bool:
+    """Tell whether a selector is true of a device.
+
+    :raises _Lacking: it names an attribute that the device does not have
+    :raises _Unknown: it can't be told here
+    """
+    tree = _parse(text)
+    found = _value(tree, driver, device) if tree is not None else None
+    if not isinstance(found, bool):
+        raise _Unknown
+    return found
+
+
+@functools.lru_cache(maxsize=512)
+def _parse(text: str) -> typing.Optional[Part]:
+    try:
+        return parse(text)
+    except ParseError:
+        return None
+
+
+_Value = typing.Union[str, int, bool, list[typing.Any]]
+
+
+def _value(part: Part, driver: str, device: Device) -> _Value:
+    """:raises _Lacking, _Unknown: as ``fits_selector``"""
+    if part.kind == "literal" and part.value is not None:
+        return part.value
+    if part.kind == "driver":
+        return driver
+    if part.kind in ("attribute", "has"):
+        return _attribute(part, device)
+    if part.kind in ("&&", "||"):
+        return _join(part, driver, device)
+    if part.kind == "!":
+        return not _boolean(part.parts[0], driver, device)
+    if part.kind == "list":
+        return [_value(item, driver, device) for item in part.parts]
+    if part.kind == "in" and part.parts[1].kind == "attributes":
+        name = _value(part.parts[0], driver, device)
+        return _has(f"{part.parts[1].value}/{name}", device)
+    if len(part.parts) == 2:
+        return _compare(part.kind, _value(part.parts[0], driver, device), _value(part.parts[1], driver, device))
+    if part.kind == "lowerAscii":
+        found = _value(part.parts[0], driver, device)
+        if isinstance(found, str):
+            return "".join(letter.lower() if letter.isascii() else letter for letter in found)
+    raise _Unknown
+
+
+def _boolean(part: Part, driver: str, device: Device) -> bool:
+    found = _value(part, driver, device)
+    if not isinstance(found, bool):
+        raise _Unknown
+    return found
+
+
+def _join(part: Part, driver: str, device: Device) -> bool:
+    """One part that decides outweighs an error in another one, in whatever order they stand."""
+    decides, unknown = part.kind == "||", False
+    lacking: typing.Optional[_Lacking] = None
+    for item in part.parts:
+        try:
+            if _boolean(item, driver, device) is decides:
+                return decides
+        except _Lacking as error:
+            lacking = error
+        except _Unknown:
+            unknown = True
+    if unknown:
+        raise _Unknown
+    if lacking is not None:
+        raise lacking
+    return not decides
+
+
+def _has(name: str, device: Device) -> bool:
+    if device.attributes is None:
+        raise _Unknown
+    return name in device.attributes
+
+
+def _attribute(part: Part, device: Device) -> _Value:
+    name = str(part.value)
+    there = _has(name, device)
+    if part.kind == "has":
+        return there
+    if not there:
+        raise _Lacking(name)
+    found = (device.attributes or {})[name]
+    if found is None:
+        raise _Unknown
+    return found
+
+
+def _compare(sign: str, left: _Value, right: _Value) -> bool:
+    if sign in ("==", "!="):
+        alike = type(left) is type(right) and left == right
+        return alike if sign == "==" else not alike
+    if sign == "in" and isinstance(right, list):
+        return any(type(left) is type(item) and left == item for item in right)
+    if isinstance(left, str) and isinstance(right, str):
+        if sign == "startsWith":
+            return left.startswith(right)
+        if sign == "endsWith":
+            return left.endswith(right)
+        if sign == "contains":
+            return right in left
+    if type(left) is int and type(right) is int and sign in ("<", ">", "<=", ">="):
+        return {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}[sign]
+    raise _Unknown
+
+
+def _selectors(request: DeviceRequest) -> str:
+    """For a reader: the selectors of a request."""
+    found = [cut(text, _SHOWN) for way in request.ways for text in way.selectors]
+    return folded(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
+
+
+def _report_none(subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceWay, Choice]]) -> Finding:
+    lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
+    measured = " or ".join(f"{item.most(True)} of {way.count} devices on a node" for way, item in ways)
+    why = (
+        f"The selectors of request {request.name} ({_selectors(request)}) leave too few devices on each node, so the"
+        " pods would stay Pending."
+    )
+    if lacking:
+        why += (
+            f" Devices lack {folded(lacking, 3)}: a selector that names an attribute which a device does not have ends"
+            " the allocation with an error."
+        )
+    remedy = (
+        "Compare the selectors with the attributes of the devices: kubectl get resourceslices -o yaml. Before an"
+        ' attribute that not all have, ask whether it is there: "NAME" in device.attributes["DOMAIN"] && ...'
+    )
+    return Finding(_CHECK, subject, FAIL, measured, "as many devices as the request asks for", why, remedy)
+
+
+def _report_lacking(subject: str, request: DeviceRequest, lacking: typing.Sequence[str]) -> Finding:
+    why = (
+        f"Some devices lack {folded(lacking, 3)}, which a selector of request {request.name} names: where Kubernetes"
+        " looks at one of these first, the allocation ends with an error."
+    )
+    remedy = 'Ask before whether it is there: "NAME" in device.attributes["DOMAIN"] && ...'
+    return Finding(
+        _CHECK, subject, WARN, f"devices without {folded(lacking, 3)}", "attributes that all devices have", why, remedy
+    )
+
+
+def _report_unknown(subject: str, request: DeviceRequest, unevaluated: typing.Sequence[str]) -> Finding:
+    shown = folded(tuple(cut(text, _SHOWN) for text in unevaluated), 3, "; ")
+    why = (
+        f"A selector of request {request.name} can't be evaluated here ({shown}), so it is not known whether a node has"
+        " such devices. Comparisons of attributes with texts, numbers and true or false can."
+    )
+    remedy = "Compare it with kubectl get resourceslices -o yaml; a pod with this claim that gets Running proves it."
+    return Finding(_CHECK, subject, UNKNOWN, "not evaluated", "devices that the selectors leave", why, remedy)
+
+
+def _check_match(
+    subject: str,
+    match: DeviceMatch,
+    chosen: typing.Mapping[str, tuple[DeviceRequest, list[Choice]]],
+    claim: DeviceClaim,
+) -> typing.Iterator[Finding]:
+    """Find a constraint that no node can meet: all devices of these requests have one value of an attribute."""
+    named = [item.name for item in claim.requests if not match.requests or any(map(item.is_named, match.requests))]
+    if not named or not set(named) <= set(chosen):
+        return
+    parts = [chosen[name] for name in named]
+    for request, choices in parts:
+        devices = [
+            device for item in choices for node in (*item.sure, *item.doubted) for device in item.of_node(node, True)
+        ]
+        if devices and not any(_may_have(match.attribute, device) for device in devices):
+            why = (
+                f"All devices of the claim must have one value of {match.attribute}, and no device that request"
+                f" {request.name} may take has this attribute: the pods would stay Pending."
+            )
+            yield _report_match(subject, match, f"no {match.attribute}", why)
+            return
+    nodes = {node for _request, choices in parts for item in choices for node in (*item.sure, *item.doubted)} or {""}
+    if any(_meets(match.attribute, node, parts) for node in nodes):
+        return
+    why = (
+        f"The devices of requests {', '.join(named)} must have one value of {match.attribute}, and on no node enough of"
+        " them do: the pods would stay Pending."
+    )
+    yield _report_match(subject, match, f"no node with one {match.attribute}", why)
+
+
+def _may_have(name: str, device: Device) -> bool:
+    return device.attributes is None or name in device.attributes
+
+
+def _meets(name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[Choice]]]) -> bool:
+    """Tell whether enough devices of a node may have one value, in all requests."""
+    seen = [
+        [(way.count, _values(name, item.of_node(node, True))) for way, item in zip(request.ways, choices)]
+        for request, choices in parts
+    ]
+    wanted = {value for ways in seen for _count, found in ways for value in found}
+    return any(all(any(_count(value, found) >= count for count, found in ways) for ways in seen) for value in wanted)
+
+
+def _values(name: str, devices: typing.Iterable[Device]) -> list[typing.Union[str, int, bool, None]]:
+    """Return the value of each device that has the attribute; None where it may be any."""
+    return [(item.attributes or {}).get(name) for item in devices if _may_have(name, item)]
+
+
+def _count(
+    value: typing.Union[str, int, bool, None], found: typing.Iterable[typing.Union[str, int, bool, None]]
+) -> int:
+    return sum(one is None or value is None or one == value for one in found)
+
+
+def _report_match(subject: str, match: DeviceMatch, measured: str, why: str) -> Finding:
+    remedy = (
+        "See which attributes the devices have: kubectl get resourceslices -o yaml. Take the constraint out, or name an"
+        " attribute that the drivers of all its requests publish, such as resource.kubernetes.io/pcieRoot."
+    )
+    return Finding(_CHECK, subject, FAIL, measured, f"devices with one {match.attribute}", why, remedy)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Selectors of devices, in CEL, as far as one can be evaluated without an engine of CEL: comparisons of attributes and
+of the driver with literals, joined by and, or and not.
+
+[k8s.io/dynamic-resource-allocation v0.36 cel; cel-spec langdef] Whatever else an expression has, such as quantities,
+versions, regular expressions and macros, is of no known value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.base.errors import ParseError
+
+#: parts of an expression, and how deep it is nested, that are looked at
+_MOST_PARTS, _DEEPEST = 500, 40
+
+_TOKEN = re.compile(
+    r"\s{0,1000}(?:(?P<text>r?\"(?:[^\"\\\n]|\\.){0,1000}\"|r?'(?:[^'\\\n]|\\.){0,1000}')|(?P<number>[0-9]{1,18}\b)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]{0,63})|(?P<sign>&&|\|\||==|!=|<=|>=|[-<>!.,()\[\]?:+*/%{}]))"
+)
+_COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'", "\\\\": "\\"}
+
+Literal = typing.Union[str, int, bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of an expression.
+
+    :ivar kind: literal; driver; attribute, whose ``value`` is its domain and name; attributes, all of a domain; list;
+        the sign of an operation; a function of a text; unknown
+    :ivar parts: that it joins
+    """
+
+    kind: str
+    value: typing.Optional[Literal] = None
+    parts: tuple[Part, ...] = ()
+
+
+_UNKNOWN = Part("unknown")
+
+
+def parse(expression: str) -> Part:
+    """Return the parts of an expression; a part that has another form than one that is known here is unknown.
+
+    :raises ParseError: it is no expression, or longer than one that is looked at
+    """
+    return _Parser(expression).parse()
+
+
+class _Parser:
+    def __init__(self, expression: str) -> None:
+        self._tokens: list[tuple[str, str]] = []
+        self._text = expression
+        at, text = 0, expression.strip()
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None or len(self._tokens) >= _MOST_PARTS:
+                raise self._error("made of parts that are known here, or has too many")
+            self._tokens.append((str(found.lastgroup), found[str(found.lastgroup)]))
+            at = found.end()
+        self._at = self._depth = 0
+
+    def _error(self, what: str) -> ParseError:
+        return ParseError("selector of devices", self._text, what)
+
+    def parse(self) -> Part:
+        found = self._either()
+        # behind a condition stand its two values, which are not looked at
+        if self._sign("?"):
+            return _UNKNOWN
+        if self._at < len(self._tokens):
+            raise self._error("one expression: more stands behind its end")
+        return found
+
+    def _sign(self, *signs: str) -> str:
+        """Take a sign, where it is next."""
+        if self._at < len(self._tokens) and self._tokens[self._at][0] == "sign" and self._tokens[self._at][1] in signs:
+            self._at += 1
+            return self._tokens[self._at - 1][1]
+        return ""
+
+    def _need(self, sign: str) -> None:
+        if not self._sign(sign):
+            raise self._error(f"complete: it lacks {sign}")
+
+    def _either(self) -> Part:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._error(f"nested less than {_DEEPEST} times")
+        parts = [self._both()]
+        while self._sign("||"):
+            parts.append(self._both())
+        self._depth -= 1
+        return parts[0] if len(parts) == 1 else Part("||", parts=tuple(parts))
+
+    def _both(self) -> Part:
+        parts = [self._relation()]
+        while self._sign("&&"):
+            parts.append(self._relation())
+        return parts[0] if len(parts) == 1 else Part("&&", parts=tuple(parts))
+
+    def _relation(self) -> Part:
+        left = self._sum()
+        sign = self._sign(*_COMPARISONS)
+        if not sign and self._tokens[self._at : self._at + 1] == [("name", "in")]:
+            self._at += 1
+            sign = "in"
+        return Part(sign, parts=(left, self._sum())) if sign else left
+
+    def _sum(self) -> Part:
+        found = self._not()
+        while self._sign("+", "*", "/", "%", "-"):
+            self._not()
+            found = _UNKNOWN
+        return found
+
+    def _not(self) -> Part:
+        times = 0
+        while self._sign("!"):
+            times += 1
+        found = self._minus()
+        return Part("!", parts=(found,)) if times % 2 else found
+
+    def _minus(self) -> Part:
+        if not self._sign("-"):
+            return self._member()
+        found = self._member()
+        known = found.kind == "literal" and isinstance(found.value, int) and not isinstance(found.value, bool)
+        return Part("literal", -int(found.value or 0)) if known else _UNKNOWN
+
+    def _member(self) -> Part:
+        """Parse a value with what stands behind it: members, indices and functions."""
+        name, found = self._value()
+        while True:
+            if self._sign("."):
+                optional = bool(self._sign("?"))
+                part = self._next("name")
+                if self._sign("("):
+                    name, found = "", self._function(found, part, self._arguments(")"))
+                else:
+                    name, found = self._of(name, found, part)
+                if optional:
+                    name, found = "", _UNKNOWN
+            elif self._sign("["):
+                inside = self._arguments("]")
+                key = inside[0].value if len(inside) == 1 and inside[0].kind == "literal" else None
+                name, found = self._of(name, found, key) if isinstance(key, str) else ("", _UNKNOWN)
+            elif self._sign("("):
+                inside = self._arguments(")")
+                present = name == "has" and len(inside) == 1 and inside[0].kind == "attribute"
+                name, found = "", Part("has", inside[0].value) if present else _UNKNOWN
+            else:
+                return found
+
+    def _of(self, name: str, found: Part, part: str) -> tuple[str, Part]:
+        """Return a member of what stands before it."""
+        if name == "device" and part == "driver":
+            return "", Part("driver")
+        if name == "device":
+            return f"device.{part}", _UNKNOWN
+        if name == "device.attributes":
+            return "", Part("attributes", part)
+        if found.kind == "attributes":
+            return "", Part("attribute", f"{found.value}/{part}")
+        return "", _UNKNOWN
+
+    @staticmethod
+    def _function(of: Part, name: str, arguments: tuple[Part, ...]) -> Part:
+        if name in ("startsWith", "endsWith", "contains") and len(arguments) == 1:
+            return Part(name, parts=(of, *arguments))
+        return Part(name, parts=(of,)) if name == "lowerAscii" and not arguments else _UNKNOWN
+
+    def _value(self) -> tuple[str, Part]:
+        """Return a name, as long as it may be the begin of one that is known, and what it is."""
+        if self._sign("("):
+            found = self._either()
+            if self._sign("?"):
+                self._either()
+                self._need(":")
+                self._either()
+                found = _UNKNOWN
+            self._need(")")
+            return "", found
+        if self._sign("["):
+            return "", Part("list", parts=self._arguments("]"))
+        kind, text = self._tokens[self._at] if self._at < len(self._tokens) else ("end", "")
+        self._at += 1
+        if kind == "number":
+            return "", Part("literal", int(text))
+        if kind == "text":
+            return "", Part("literal", _unquote(text))
+        if kind == "name" and text in ("true", "false"):
+            return "", Part("literal", text == "true")
+        if kind == "name":
+            return text, _UNKNOWN
+        raise self._error("complete: it lacks a value")
+
+    def _next(self, kind: str) -> str:
+        if self._at >= len(self._tokens) or self._tokens[self._at][0] != kind:
+            raise self._error(f"complete: it lacks a {kind}")
+        self._at += 1
+        return self._tokens[self._at - 1][1]
+
+    def _arguments(self, end: str) -> tuple[Part, ...]:
+        found: list[Part] = []
+        while not self._sign(end):
+            if found:
+                self._need(",")
+            found.append(self._either())
+        return tuple(found)
+
+
+def _unquote(text: str) -> str:
+    if text.startswith("r"):
+        return text[2:-1]
+    return re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), text[1:-1])
