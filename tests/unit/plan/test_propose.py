@@ -253,7 +253,13 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
 
 @pytest.mark.parametrize(
     ("vendor", "device", "words"),
-    [("8086", "1592", "its vendor is not NVIDIA"), ("15b3", "a2dc", "it is a BlueField")],
+    [
+        ("8086", "1592", "it is of Intel, and whether its virtual functions have RDMA"),
+        ("14e4", "1760", "driver (bnxt_re). No node shows one that has"),
+        ("1dd8", "1003", "driver (ionic_rdma)"),
+        ("1af4", "1000", "its vendor is not known here"),
+        ("15b3", "a2dc", "it is a BlueField"),
+    ],
 )
 @pytest.mark.parametrize("shape", [PAIR, ROCE], ids=lambda shape: shape.name)
 def test_other_hardware_is_named_and_left_out(shape: Shape, vendor: str, device: str, words: str) -> None:
@@ -263,6 +269,40 @@ def test_other_hardware_is_named_and_left_out(shape: Shape, vendor: str, device:
     assert select["hcas_per_node"] == shape.rails - 1
     assert "0000:11:00.0" not in select.get("pci", ())
     assert "pci" in select or select["device"] != device
+
+
+@pytest.mark.parametrize(("vendor", "device", "name"), [("14e4", "1760", "Broadcom"), ("1dd8", "1003", "AMD")])
+def test_nics_of_other_vendors_are_proposed_where_a_virtual_function_has_rdma(
+    vendor: str, device: str, name: str
+) -> None:
+    seen = seen_of(ROCE)
+    for number in range(ROCE.rails):
+        seen = everywhere(seen, f"mlx5_{number}", of_model(vendor, device))
+    assert not propose(seen).fabrics.items
+    # on one node, of one of them
+    (node, *_others) = seen.hcas
+    value = seen.hcas[node].value
+    assert value is not None
+    parent = value.hcas[0]
+    assert parent.pci is not None
+    function = dataclasses.replace(
+        parent,
+        name="v0",
+        rdma_device="v0",
+        pci=dataclasses.replace(parent.pci, address="0000:10:00.1"),
+        physical_function=parent.pci.address,
+        sriov=None,
+    )
+    for device_name, status in ((None, 0), ("v0", 1)):
+        more = dataclasses.replace(function, rdma_device=device_name)
+        observed = dataclasses.replace(seen.hcas[node], value=dataclasses.replace(value, hcas=(*value.hcas, more)))
+        proposal = propose(dataclasses.replace(seen, hcas={**seen.hcas, node: observed}))
+        assert len(proposal.fabrics.items) == status, out(proposal)
+    (fabric,) = make_data(proposal.fabrics)
+    assert fabric["profile"] == "sriov_ethernet"
+    assert fabric["select"] == {"vendor": vendor, "device": device, "hcas_per_node": ROCE.rails}
+    (said,) = [leaf for path, leaf in leaves(proposal.variables) if path == "rdma_fabrics[0].select.vendor"]
+    assert isinstance(said, Value) and said.why.endswith(name)
 
 
 def test_ethernet_beside_infiniband_is_left_out() -> None:

@@ -16,7 +16,7 @@ import typing
 from ..._model.base.text import folded
 from ..._model.node.hca import Hca
 from ..._model.node.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
-from .groups import HcaGroup, Out, compute_rate, explain_unfit
+from .groups import HcaGroup, Out, compute_rate, explain_unfit, list_proven
 from .inputs import Nodes
 from .joins import Joins, Nic, Place, Switch
 
@@ -72,12 +72,13 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
 
 def _find_usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
     fit: dict[str, list[Hca]] = {}
+    proven = list_proven(nodes)
     for name, hcas in nodes.items():
         uplinks = set(seen[name].uplinks) if name in seen else set()
         for hca in hcas:
             if hca.is_virtual:
                 continue
-            why = explain_unfit(hca) or _not_roce(hca) or _uplink(hca, uplinks)
+            why = explain_unfit(hca, proven) or _not_roce(hca) or _uplink(hca, uplinks)
             if why:
                 out.add(name, hca, why)
             else:

@@ -10,10 +10,11 @@ import typing
 
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._analysis.fleet.vendors import find_vendor_with
 from ..._model.intent.intent import Fabric, Network, Select
 from ..._model.intent.proposal import Blank, Entry, Section, Value
 from ..._model.operators.sriov_operator import OperatorFacts
-from .groups import NVIDIA, HcaGroup, compute_rate, explain_unfit, link_of, model_of
+from .groups import HcaGroup, compute_rate, explain_unfit, link_of, model_of
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
 
@@ -115,14 +116,20 @@ def _select(group: HcaGroup, alone: bool, nodes: Nodes) -> Section:
             )
     else:
         devices = sorted({hca.pci.device for hca in group.all if hca.pci})
+        vendors = sorted({hca.pci.vendor for hca in group.all if hca.pci})
+        models = {model_of(hca) for hca in group.all}
         same = [
             (name, hca.name)
             for name, hcas in nodes.items()
             for hca in hcas
-            if not hca.is_virtual and hca.pci and hca.pci.device in devices
+            if not hca.is_virtual and hca.pci and model_of(hca) in models
         ]
-        entries.append(("vendor", Value(NVIDIA, "PCI vendor of all of them: NVIDIA")))
-        if len(devices) == 1 and set(same) == chosen:
+        if len(vendors) == 1:
+            vendor = find_vendor_with(vendors[0])
+            entries.append(
+                ("vendor", Value(vendors[0], f"PCI vendor of all of them: {vendor.name if vendor else 'not known'}"))
+            )
+        if len(models) == 1 and set(same) == chosen:
             entries.append(
                 ("device", Value(devices[0], "PCI device of all of them, and of no other NIC of these nodes"))
             )

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import typing
 
+from ..._analysis.fleet.vendors import find_vendor_with
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
 from ..._model.intent.proposal import LeftOut
 from ..._model.node.hca import Hca
@@ -78,14 +79,36 @@ def compute_rate(hca: Hca) -> float:
     return max((port.rate_gbps or 0.0 for port in hca.all_ports), default=0.0)
 
 
-def explain_unfit(hca: Hca) -> str:
-    """Return why no virtual functions are proposed for an HCA; empty when they are."""
+def list_proven(nodes: Nodes) -> frozenset[str]:
+    """Return the models of which a virtual function has an RDMA device on some node."""
+    found = set()
+    for hcas in nodes.values():
+        with_rdma = {(hca.physical_function, hca.pci.vendor) for hca in hcas if hca.pci and hca.rdma_device}
+        found |= {
+            model_of(hca)
+            for hca in hcas
+            if hca.pci and not hca.is_virtual and (hca.pci.address, hca.pci.vendor) in with_rdma
+        }
+    return frozenset(found)
+
+
+def explain_unfit(hca: Hca, proven: typing.Container[str] = ()) -> str:
+    """Return why no virtual functions are proposed for an HCA; empty when they are.
+
+    :param proven: models whose virtual functions have RDMA, as a node shows; those of NVIDIA have it
+    """
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
-    if hca.pci.vendor != NVIDIA:
+    if hca.pci.vendor != NVIDIA and model_of(hca) not in proven:
+        vendor = find_vendor_with(hca.pci.vendor)
+        if vendor is None:
+            return "its vendor is not known here. Add a fabric by hand, see docs/intent.md."
+        netdev = hca.netdevs[0].name if hca.netdevs else "INTERFACE"
         return (
-            "its vendor is not NVIDIA, and what its firmware and driver can do is not known here. Add a fabric by hand,"
-            " see docs/intent.md."
+            f"it is of {vendor.name}, and whether its virtual functions have RDMA depends on its model, firmware and"
+            f" driver ({vendor.rdma}). No node shows one that has. Make one (echo 1 >"
+            f" /sys/class/net/{netdev}/device/sriov_numvfs); if rdma link then shows it, propose again. Otherwise"
+            " propose shares no NIC: add a fabric of the profile rdma_shared by hand, see docs/intent.md."
         )
     if hca.pci.device in BLUEFIELDS:
         return (
