@@ -157,6 +157,15 @@ def runtime_patch(*names: str) -> Data:
             "TrainJob j: podTemplateOverrides has 1001 entries; 1000 are the most",
         ),
         (
+            {
+                "podTemplateOverrides": [
+                    {"targetJobs": [{"name": "node"}], "spec": {"containers": [{"name": "node"}, {"name": "node"}]}}
+                ]
+            },
+            ("node",),
+            "r: a patch names the container node twice",
+        ),
+        (
             {"podTemplateOverrides": [{"targetJobs": [{}] * 1001}]},
             ("node",),
             "TrainJob j: targetJobs has 1001 entries; 1000 are the most",

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content import exhibits
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.exhibits import (
     Undrawable,
     collect_charts,
@@ -150,6 +151,26 @@ def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
     assert {cell.level for matrix in unjudged for cell in matrix.cells.values()} == {"seen"}, (
         "without a finding nothing is a pass"
     )
+
+
+def test_a_pair_that_is_there_many_times_has_each_finding_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's folder of 4 MB took 2.3 GiB: as many findings as the square of the pairs."""
+    counts: list[tuple[int, int]] = []
+    draw = exhibits._make_bandwidth_cell
+
+    def count(measured: typing.Sequence[typing.Any], judged: typing.Sequence[typing.Any]) -> Cell:
+        counts.append((len(measured), len(judged)))
+        return draw(measured, judged)
+
+    monkeypatch.setattr(exhibits, "_make_bandwidth_cell", count)
+    made = records(SMALL)
+    facts = made.facts["bandwidth"]
+    pairs = facts["bandwidth"]["pairs"]
+    for often in (1, 50):
+        repeated = {**facts, "bandwidth": {**facts["bandwidth"], "pairs": pairs[:1] * often}}
+        drawn(made.change("bandwidth", repeated), "bandwidth")
+    (once, found), (many, of_many) = counts
+    assert (once, many) == (1, 50) and found == of_many > 0
 
 
 def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:

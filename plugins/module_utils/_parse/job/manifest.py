@@ -414,13 +414,18 @@ def _patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
     _join(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
+    by_name: dict[str, Resource] = {}
+    for wanted in _parse_entries(changed, "containers", what):
+        name = str(wanted.get("name"))
+        if name in by_name:
+            raise ResourceError(f"{what}: a patch names the container {shown(name)} twice")
+        by_name[name] = wanted
     for container in _parse_entries(spec, "containers", what):
-        for wanted in _parse_entries(changed, "containers", what):
-            if wanted.get("name") == container.get("name"):
-                _join(container, wanted, "env", what)
-                _join(container, wanted, "volumeMounts", what, "mountPath")
-                if wanted.get("securityContext"):
-                    container["securityContext"] = wanted["securityContext"]
+        wanted = by_name.get(str(container.get("name")), {})
+        _join(container, wanted, "env", what)
+        _join(container, wanted, "volumeMounts", what, "mountPath")
+        if wanted.get("securityContext"):
+            container["securityContext"] = wanted["securityContext"]
 
 
 def _join(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:

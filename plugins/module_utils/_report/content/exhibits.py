@@ -268,7 +268,9 @@ def _list_bandwidth_matrices(
         for rail, pairs in sorted(rails.items(), key=lambda item: (item[0] is None, item[0] or 0)):
             cells = {}
             for (client, server), measured in pairs.items():
-                found = [item for pair in measured for item in judged.get(subject_of(wanted, pair), ())]
+                # a pair that is measured again has the same subject, and the findings of both
+                subjects = dict.fromkeys(subject_of(wanted, pair) for pair in measured)
+                found = [item for subject in subjects for item in judged.get(subject, ())]
                 cells[client, server] = _make_bandwidth_cell(measured, found)
                 if wanted.bandwidth.directions == "at_once":
                     cells[server, client] = cells[client, server]
