@@ -9,6 +9,7 @@ repository, plugins and roles by antsibull-docs.
 from __future__ import annotations
 
 import html.parser
+import os
 import pathlib
 import re
 import sys
@@ -52,12 +53,16 @@ ANSIBLE = {
             *[f"community/general/redfish_{what}_module" for what in ("command", "config", "info")],
             "community/okd/k8s_auth_module",
             "ansible/builtin/set_stats_module",
+            "ansible/builtin/file_lookup",
             "ansible/builtin/default_callback",
         )
     },
 }
-#: the README is read on Galaxy as well, and so has addresses in place of relative links
-OURS = "https://github.com/linerate/linerate.rdma/blob/main/"
+#: the README is read on Galaxy as well, and so has addresses in place of relative links; pictures have one of their own
+OURS = re.compile(
+    r"https://(?:github\.com/linerate/linerate\.rdma/blob|raw\.githubusercontent\.com/linerate/linerate\.rdma)/main/([^)#]+)"
+)
+FINDINGS = "docs/findings/"
 
 
 def main() -> None:
@@ -110,15 +115,14 @@ def lay(copy: pathlib.Path) -> None:
         for path in copy.glob(part)
         if path.is_file()
     }
-    pages["README.md"] = _relative(pages["README.md"].decode(), copy).encode()
     for name in [name for name in pages if name.endswith(".md")]:
+        pages[name] = link_inside(pages[name].decode(), name, copy).encode()
         for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", pages[name].decode()):
             path = (copy / name).parent / target
             if path.is_file():
                 pages.setdefault(path.resolve().relative_to(copy.resolve()).as_posix(), path.read_bytes())
-        # two hundred lines beside each page help nobody: their own table leads to them
-        if name.startswith("docs/findings/") and not name.endswith("README.md"):
-            pages[name] = b"---\norphan: true\n---\n\n" + pages[name]
+    for name, text in by_stage(pages[f"{FINDINGS}README.md"].decode()).items():
+        pages[f"{FINDINGS}{name}"] = text.encode()
     pages["index.md"] = (HERE / "docsite" / "index.md").read_bytes()
     pages["roles/index.md"] = (HERE / "docsite" / "roles.md").read_bytes()
     SOURCE.mkdir(parents=True, exist_ok=True)
@@ -133,11 +137,33 @@ def lay(copy: pathlib.Path) -> None:
             path.write_bytes(content)
 
 
-def _relative(text: str, copy: pathlib.Path) -> str:
-    """Addresses of files in the repository as links to them. GitHub alone shows a folder."""
-    return re.sub(
-        re.escape(OURS) + r"([^)#]+)", lambda found: found[1] if (copy / found[1]).is_file() else found[0], text
-    )
+def link_inside(text: str, name: str, copy: pathlib.Path) -> str:
+    """Make links of the addresses of files in the repository. GitHub alone shows a folder.
+
+    :param name: of the page, from the top of the checkout
+    """
+    here = os.path.dirname(name)
+
+    def link(found: typing.Match[str]) -> str:
+        return os.path.relpath(found[1], here or ".") if (copy / found[1]).is_file() else found[0]
+
+    return OURS.sub(link, text)
+
+
+def by_stage(readme: str) -> dict[str, str]:
+    """Return a page for each section of the table of findings, and the table itself with them below it: beside a
+    finding are those of its stage, since two hundred lines help nobody.
+    """
+    made: dict[str, str] = {}
+    for section in re.split(r"^(?=## )", readme, flags=re.MULTILINE)[1:]:
+        names = re.findall(r"^\| \[[^\]]+\]\(([a-z_]+\.[a-z_]+)\.md\)", section, re.MULTILINE)
+        if names:
+            made[f"{names[0].partition('.')[0]}.md"] = f"{section[1:].rstrip()}\n\n{_toctree(names)}"
+    return {**made, "README.md": f"{readme.rstrip()}\n\n{_toctree(name[:-3] for name in made)}"}
+
+
+def _toctree(names: typing.Iterable[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
 def _inventory() -> None:

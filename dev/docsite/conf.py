@@ -21,6 +21,9 @@ intersphinx_mapping = {
 html_theme = "furo"
 html_title = "linerate.rdma"
 html_show_sphinx = False
+# cells of tables wrap
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 # the sources are in the repository
 html_copy_source = False
 pygments_style = "ansible"
