@@ -17,7 +17,15 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import LABEL, MANAGER, RUN_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import host, measuring, observers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import TUNED
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run import lease
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import health_check, roll_mark
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import FABRIC_LABEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.operators import olm
 from dev import docs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -148,6 +156,85 @@ def test_each_document_is_in_the_table_of_contents() -> None:
     }
     assert len(listed) == len(set(listed))
     assert set(listed) == {*pages, "docs/findings/README", "docs/rbac/README", "collection/index", "roles/index"}
+
+
+def test_landing_page_says_what_it_is_shows_it_and_leads_to_each_task() -> None:
+    """A bare list of pages says nothing to who comes for the first time."""
+    index = (ROOT / "dev/docsite/index.md").read_text(encoding="utf-8")
+    before = index.partition("```{toctree}")[0]
+    assert all(":hidden:" in block for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL))
+    assert "brings RDMA networks" in before.partition("\n\n")[2].partition("\n\n")[0]
+    (block,) = re.findall(r"```console\n(.*?)```", before, re.DOTALL)
+    assert [line.partition("  #")[0].strip() for line in block.splitlines()] == [
+        line.partition("  #")[0].strip()
+        for line in blocks(ROOT / "README.md", "console")[0].splitlines()
+        if "make demo" not in line
+    ]
+    made = ("README.md", "collection/index.rst", "roles/index.md")
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", before) if target not in made]
+    assert len(targets) > 20 and [target for target in targets if not (ROOT / target).is_file()] == []
+
+
+def test_each_finding_is_beside_those_of_its_stage() -> None:
+    made = docs.by_stage((ROOT / "docs/findings/README.md").read_text(encoding="utf-8"))
+    listed = {
+        name: re.findall(r"^[a-z_]+(?:\.[a-z_]+)?$", text.rpartition("```{toctree}")[2], re.MULTILINE)
+        for name, text in made.items()
+    }
+    stages = listed.pop("README.md")
+    assert sorted(f"{stage}.md" for stage in stages) == sorted(listed) and {"validate", "fabric", "job"} <= set(stages)
+    found = [f"{name}.md" for names in listed.values() for name in names]
+    assert len(found) == len(set(found))
+    assert set(found) == {path.name for path in (ROOT / "docs/findings").glob("*.*.md")}
+    assert made["fabric.md"].startswith("# Stage fabric\n") and "(fabric.uplinks.md)" in made["fabric.md"]
+
+
+def test_addresses_of_files_and_pictures_are_links_inside_of_the_site(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/a.md", "docs/a.png"):
+        (tmp_path / name).touch()
+    ours = "linerate/linerate.rdma"
+    given = f"[a](https://github.com/{ours}/blob/main/docs/a.md#b) ![c](https://raw.githubusercontent.com/{ours}/main/docs/a.png)"
+    assert docs.link_inside(given, "README.md", tmp_path) == "[a](docs/a.md#b) ![c](docs/a.png)"
+    assert docs.link_inside(given, "docs/guides/x.md", tmp_path) == "[a](../a.md#b) ![c](../a.png)"
+    folder = f"[a](https://github.com/{ours}/blob/main/inventory) [b](https://github.com/{ours}/tree/main/docs/a.md)"
+    assert docs.link_inside(folder, "README.md", tmp_path) == folder
+
+
+def test_page_of_changes_has_what_the_code_writes_and_takes_back() -> None:
+    text = (ROOT / "docs/changes.md").read_text(encoding="utf-8")
+    tasks = yaml.safe_load((ROOT / "roles/teardown/tasks/cluster.yml").read_text(encoding="utf-8"))
+    kinds = {
+        kind.partition(".")[0]
+        for task in tasks
+        for kind in task.get("linerate.rdma.custom_resources", {}).get("kinds", ())
+    }
+    jobs = {"PyTorchJob", "TrainJob", "TrainingRuntime", "Pod", "ConfigMap", "Namespace"}
+    marks = (
+        f"{LABEL}={MANAGER}",
+        RUN_LABEL,
+        FABRIC_LABEL,
+        roll_mark.ANNOTATION,
+        roll_mark.PROOF,
+        machine_config.PAUSED_ANNOTATION,
+        health_check.PAUSED,
+        olm.AGAIN,
+        observers.LABEL,
+        observers.NAMESPACE,
+        measuring.LABEL,
+        measuring.NAMESPACE,
+        measuring.POLICY,
+        lease.NAME,
+        TUNED,
+        host.DROP_IN,
+    )
+    places = (*(kinds - jobs), *marks, "MachineConfig", "KubeletConfig", "/etc/sysctl.d/90-linerate-rdma.conf")
+    more = ("/etc/tmpfiles.d/linerate-rdma.conf", "/etc/default/grub.d/99-linerate.cfg", "spec.driver.rdma.enabled")
+    assert [place for place in (*places, *more) if place not in text] == []
+    assert [stage for stage in STAGES if f"`{stage}`" not in text] == []
+    assert all(
+        "docs/changes.md" in (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "dev/docsite/index.md")
+    )
 
 
 def test_pages_of_plugins_have_no_table_of_contents_that_the_theme_shows_as_an_error(tmp_path: pathlib.Path) -> None:
