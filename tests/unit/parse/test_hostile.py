@@ -1084,7 +1084,22 @@ DEVICE_CLASS = named(
 )
 DEVICE_SLICE = named(
     kind="ResourceSlice",
-    spec={"driver": "dra.net", "pool": {"name": "a", "generation": 1}, "nodeName": "a", "devices": [{"name": "eth1"}]},
+    spec={
+        "driver": "dra.net",
+        "pool": {"name": "a", "generation": 1},
+        "nodeName": "a",
+        "devices": [
+            {
+                "name": "eth1",
+                "attributes": {"rdma": {"bool": True}, "dra.net/ifName": {"string": "eth1"}, "mtu": {"int": 9000}},
+                "taints": [{"key": "a", "effect": "NoSchedule"}],
+            },
+            {"name": "eth2", "basic": {"attributes": {"rdma": {"bool": False}}}},
+        ],
+    },
+)
+COMPUTE_DOMAIN = named(
+    kind="ComputeDomain", spec={"numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "channel"}}}
 )
 WAYS = {
     "name": "nic",
@@ -1093,7 +1108,22 @@ WAYS = {
 DEVICE_CLAIMS = [
     named(
         kind="ResourceClaim",
-        spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}, WAYS]}},
+        spec={
+            "devices": {
+                "requests": [
+                    {
+                        "name": "gpu",
+                        "exactly": {
+                            "deviceClassName": "gpu.nvidia.com",
+                            "selectors": [{"cel": {"expression": "true"}}],
+                            "tolerations": [{"operator": "Exists"}],
+                        },
+                    },
+                    WAYS,
+                ],
+                "constraints": [{"matchAttribute": "resource.kubernetes.io/pcieRoot", "requests": ["gpu"]}],
+            }
+        },
     ),
     named(
         kind="ResourceClaimTemplate",
@@ -1128,6 +1158,9 @@ DATA.update(
         ),
         "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
         "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
+        "kubernetes.device_claims.read_compute_domain": Data(
+            parser("kubernetes.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
+        ),
         "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
         "job.manifest.parse_attachment": Data(parser("job.manifest.parse_attachment"), ATTACHMENTS),
         "job.manifest.resource_of": Data(parser("job.manifest.resource_of"), ATTACHMENTS, ("",)),
