@@ -30,7 +30,7 @@ ROOT = "resource.kubernetes.io/pcieRoot"
 
 
 def nic(**changes: typing.Any) -> Device:
-    attributes = {
+    attributes: dict[str, typing.Any] = {
         "dra.net/rdma": True,
         "dra.net/ifName": "eth1",
         "dra.net/numaNode": 1,
