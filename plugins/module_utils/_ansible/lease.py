@@ -68,7 +68,8 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
     if note:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
-        with keeper.working(stays=bool(note)):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(keeper.working(stays=bool(note)))
             guard = Guard(keeper.ask)
             yield HeldLease(cluster.guarded(guard.check), me.run, guard)
     except KeyboardInterrupt:

@@ -39,7 +39,7 @@ def root(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pat
     return tmp_path / "root"
 
 
-def look(root: pathlib.Path, name: str = "tool 1.0", paths: typing.Iterable[str] = FILES) -> PassedFiles:
+def look(root: pathlib.Path, name: str = "tool 1.0", paths: typing.Iterable[str] = tuple(FILES)) -> PassedFiles:
     return PassedFiles(name, root, [path for path in paths if (root / path).exists()])
 
 

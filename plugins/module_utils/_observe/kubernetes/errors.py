@@ -15,8 +15,8 @@ from ..._parse.limits import MIB, decode_json
 from .kinds import Resource
 
 try:
-    from kubernetes.client.exceptions import ApiException as ApiException
-    from urllib3.exceptions import HTTPError as HTTPError
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
 except ImportError:
     # the modules name the missing library before they come here
     class ApiException(Exception):  # type: ignore[no-redef]
@@ -25,6 +25,8 @@ except ImportError:
     class HTTPError(Exception):  # type: ignore[no-redef]
         """Stands for that of urllib3."""
 
+
+__all__ = ["PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
 
 T = typing.TypeVar("T")
 #: seconds before the second attempt and the third one
