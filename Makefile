@@ -89,8 +89,9 @@ openshift: setup ## the lab with real OLM and machine config controller, which a
 release: setup ## VERSION=1.2.0: make test-all, version, changelog, tarball, commit and tag; DRY_RUN=1 leaves out tests, commit and tag
 	@$(VENV)/python -m dev.release $(VERSION) $(if $(DRY_RUN),--dry-run)
 
-docs: setup ## the documentation as a site, in build/docs/html: no warning, no dead link inside of it
+docs: setup ## the documentation as a site, in build/docs/html: no warning, no dead link inside of it; then its pages in Debian's chromium
 	@$(PYTHON) -m dev.docs
+	@$(PYTHON) -m dev.browser site
 
 clean-cache: ## empty the cache of builds and downloads
 	@$(PYTHON) -m dev.clean_cache

@@ -3,7 +3,8 @@
 """The report in a real browser: Debian's chromium, driven by an environment of its own below ``build/``. Arguments go
 to pytest.
 
-``--pictures`` makes the pictures of the documentation anew.
+``--pictures`` makes the pictures of the documentation anew. ``site`` as the first argument opens the pages of the
+documentation instead, which ``python -m dev.docs`` has built.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ def main() -> int:
         install_packages(missing, f"{', '.join(missing)} must be there for the tests in a browser")
     make_environment(ENVIRONMENT, pathlib.Path(__file__).parent / "browser.txt")
     link_checkout()
-    return subprocess.call(
-        [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/browser", *sys.argv[1:]],
-        cwd=ROOT,
-    )
+    tests, arguments = "report", sys.argv[1:]
+    if arguments[:1] == ["site"]:
+        tests, *arguments = arguments
+    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--durations", "5"]
+    return subprocess.call([*command, f"tests/browser/test_{tests}.py", *arguments], cwd=ROOT)
 
 
 if __name__ == "__main__":

@@ -227,8 +227,14 @@ PARTS = (
         ("tests/unit: property tests, ten times as many examples",),
     ),
     Part("runner", ALL, (PYTHON, "-m", "dev.runner"), ("tests/runner, as `make runner`",)),
-    Part("browser", ALL, (PYTHON, "-m", "dev.browser"), ("tests/browser, as `make browser`",)),
+    Part("browser", ALL, (PYTHON, "-m", "dev.browser"), ("tests/browser/test_report.py, as `make browser`",)),
     Part("documentation", ALL, (PYTHON, "-m", "dev.docs"), ("the site, as `make docs`",)),
+    Part(
+        "documentation in a browser",
+        ALL,
+        (PYTHON, "-m", "dev.browser", "site"),
+        ("tests/browser/test_site.py: its pages, as `make docs`",),
+    ),
     Part(
         "emulated HCA", ALL, _pytest(*_on_lab("hca")), ("tests/lab/test_hca.py: a guest of its own, without the lab",)
     ),

@@ -134,6 +134,7 @@ def test_a_run_step_by_step_ends_as_any_other_and_one_without_steps_proves_nothi
             ("-e", "operators_by=helm"),
             "rdma_fabrics is not given; expected the intent: -i with the inventory",
         ),
+        ("teardown", (), "rdma_fabrics is not given, and nothing was begun; expected the intent that was applied"),
         ("fabric", ("-e", "rdma_from=fabrik"), "msg: 'stage fabric: rdma_from is 'fabrik', which is no stage"),
     ],
 )
