@@ -215,6 +215,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
     HAS_KUBERNETES,
     make_client,
     make_cluster_spec,
+    say_how_to_install,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import Credentials, find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
@@ -254,9 +255,7 @@ class Connection(ConnectionBase):
         if self._connected:
             return self
         if not HAS_KUBERNETES:
-            raise Unreachable(
-                "The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes"
-            )
+            raise Unreachable(f"The Python that runs Ansible lacks the library kubernetes. {say_how_to_install()}")
         wanted = {name: self.get_option(name) for name in make_cluster_spec() if name not in _NOT_HERE}
         options = {name: value for name, value in wanted.items() if value is not None}
         try:

@@ -92,7 +92,11 @@ import typing
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    HAS_KUBERNETES,
+    make_client,
+    say_how_to_install,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import nearest
@@ -172,7 +176,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         if not HAS_KUBERNETES:
             raise RdmaError(
                 "the Python that runs ansible-playbook lacks the library kubernetes",
-                "Install it there: pip install kubernetes",
+                say_how_to_install(),
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         self._refuse_another_context()

@@ -53,7 +53,11 @@ from ansible import constants
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import (
+    HAS_KUBERNETES,
+    make_client,
+    say_how_to_install,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import (
     find_credentials,
     make_kubeconfig,
@@ -72,8 +76,7 @@ class LookupModule(LookupBase):
     def _one(kubeconfig: typing.Any) -> typing.Any:
         if not HAS_KUBERNETES:
             raise AnsibleLookupError(
-                "The Python that runs ansible-playbook lacks the library kubernetes. Install it there: pip install"
-                " kubernetes"
+                f"The Python that runs ansible-playbook lacks the library kubernetes. {say_how_to_install()}"
             )
         options = {"kubeconfig": kubeconfig} if kubeconfig else {}
         found = find_credentials(options, os.environ)

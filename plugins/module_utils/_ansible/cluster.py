@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import shlex
 import signal
+import sys
 import typing
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -49,6 +51,12 @@ except ImportError:
 
     class HTTPError(Exception):  # type: ignore[no-redef]
         """Stands for that of urllib3."""
+
+
+def say_how_to_install() -> str:
+    """Return what to type where the library kubernetes is missing: a ``pip`` of the path may be that of another
+    Python."""
+    return f"Install it there: {shlex.quote(sys.executable)} -m pip install 'kubernetes>=24.2.0'"
 
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:

@@ -11,12 +11,15 @@ import typing
 
 import pytest
 import yaml
-from ansible.errors import AnsibleUndefinedVariable
+from ansible.errors import AnsibleLookupError, AnsibleUndefinedVariable
 
+from ansible_collections.linerate.rdma.plugins.inventory import nodes
 from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
+from ansible_collections.linerate.rdma.plugins.lookup import kubeconfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _access
 
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKEN = "sha256~token-that-nobody-may-see"
 
 
@@ -221,3 +224,17 @@ def test_output_that_is_data_has_no_line(name: str, monkeypatch: pytest.MonkeyPa
     _access.show("")
     none = "cluster: none is named by rdma_kubeconfig, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
     assert shown == ([] if "json" in name else ["cluster: kubeconfig x", none])
+
+
+def test_what_lacks_the_library_says_which_python_to_install_it_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pip of the path may be that of another Python."""
+    command = f"{sys.executable} -m pip install 'kubernetes>=24.2.0'"
+    assert "\nkubernetes>=24.2.0," in (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for plugin in (nodes, kubeconfig):
+        monkeypatch.setattr(plugin, "HAS_KUBERNETES", False)
+    with pytest.raises(RdmaError, match="lacks the library kubernetes") as error:
+        InventoryModule()._read()
+    assert error.value.remedy == f"Install it there: {command}"
+    with pytest.raises(AnsibleLookupError) as refused:
+        kubeconfig.LookupModule._one("")
+    assert command in str(refused.value)
