@@ -12,7 +12,11 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.device_selectors import check_selectors, choose
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.device_selectors import (
+    check_selectors,
+    check_totals,
+    choose,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
     Device,
@@ -171,6 +175,27 @@ def test_finding_names_the_selector_and_the_attribute_that_lacks() -> None:
     assert (
         RDMA in found.why and "Devices lack dra.net/rdma" in found.why and '"NAME" in device.attributes' in found.remedy
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fails"),
+    [
+        (request(RDMA), request(RDMA), False),
+        (request(RDMA, count=2), request(RDMA), True),
+        # other devices
+        (request(RDMA, count=2), request(RDMA, name="gpu", of="gpu"), False),
+        (request(RDMA, count=2), request(), False),
+        # told of the request itself
+        (request(RDMA, count=3), request(RDMA), False),
+        # nobody knows which way is taken
+        (request(RDMA, count=2), DeviceRequest("nic", (DeviceWay("dranet", 1, (RDMA,)), DeviceWay("gpu"))), False),
+    ],
+)
+def test_claims_of_one_pod_are_on_one_node(first: DeviceRequest, second: DeviceRequest, fails: bool) -> None:
+    there = known(*slices([nic(), nic()], [nic(), nic()]))
+    found = list(check_totals("job", [("a", claim(first)), ("b", claim(second))], there))
+    assert [item.status for item in found] == (["fail"] if fails else [])
+    assert all("a/nic, b/nic" in item.why and item.measured == "2 devices on a node, of 3" for item in found)
 
 
 GPU = Device({ROOT: "a"})

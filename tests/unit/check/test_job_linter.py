@@ -1330,6 +1330,14 @@ def of_one_name(made: list[dict[str, typing.Any]]) -> None:
     }
 
 
+def of_two_claims(made: list[dict[str, typing.Any]]) -> None:
+    """Two NICs of each node, by one claim and again by another one."""
+    way = {"deviceClassName": "mrdma.google.com", "count": 2}
+    made[1]["spec"]["spec"]["devices"]["requests"][0]["exactly"] = way
+    in_pod(made)["resourceClaims"].append({"name": "more", "resourceClaimTemplateName": "all-rdma"})
+    in_pod(made)["containers"][0]["resources"]["claims"].append({"name": "more"})
+
+
 #: two NICs on a node, by their names
 NAMED = dataclasses.replace(
     THERE,
@@ -1465,6 +1473,14 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "0 of 1 devices on a node",
             'device.attributes["dra.net"].ifName == "eth9"',
             "Compare the selectors with the attributes",
+        ),
+        (
+            of_two_claims,
+            NAMED,
+            "fail",
+            "2 devices on a node, of 4",
+            "Requests rdma/nic, more/nic",
+            "as many devices as",
         ),
         # nothing but the number of its devices is known
         (of_one_name, THERE, "unknown", "not evaluated", "can't be evaluated here", "kubectl get resourceslices"),

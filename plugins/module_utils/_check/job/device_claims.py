@@ -14,7 +14,7 @@ from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, Device
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
-from .device_selectors import check_selectors
+from .device_selectors import check_selectors, check_totals
 from .scope import Scope
 
 _CHECK, _EXPECTED = "job.device_claims", "claims that are there, of classes that are there, each taken by a container"
@@ -90,6 +90,10 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
         wrong += _report_not_of_claim(
             scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request})
         )
+    if scope.world is not None and not known.unread:
+        claims = [(item.name, known.find(scope.job.namespace, item)) for item in template.device_claims]
+        totals = check_totals(scope.subject, [(name, item) for name, item in claims if item is not None], known)
+        wrong += (_report_doubted(item) if known.errors else item for item in totals)
     if template.device_claims and known.errors:
         wrong.append(_report_unread(scope, known))
     yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import typing
 
@@ -84,6 +85,38 @@ def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
         chosen[request.name] = request, found
     for match in claim.matches:
         yield from _check_match(subject, match, chosen, claim)
+
+
+def check_totals(
+    subject: str, claims: typing.Sequence[tuple[str, DeviceClaim]], known: DeviceClaims
+) -> typing.Iterator[Finding]:
+    """Find requests for the same devices that are met one by one, and not all at once on one node.
+
+    :param claims: of a pod, each with its name there; a pod is on one node
+    """
+    wanted: dict[DeviceWay, dict[str, int]] = {}
+    for name, claim in claims:
+        for request in claim.requests:
+            # of several ways nobody knows which one is taken
+            if len(request.ways) == 1:
+                (way,) = request.ways
+                wanted.setdefault(dataclasses.replace(way, count=1), {})[f"{name}/{request.name}"] = way.count
+    for way, counts in wanted.items():
+        choice = choose(way, known) if len(counts) > 1 else None
+        if choice is None or any(choice.most(True) < count for count in counts.values()):
+            continue
+        total = sum(counts.values())
+        if choice.most(True) < total:
+            why = (
+                f"Requests {folded(tuple(counts), 8)} of one pod ask for the same devices, of class {way.device_class}:"
+                " a node has enough for each of them, and no node for all. The pods would stay Pending."
+            )
+            remedy = (
+                "Ask in each pod for as many devices as a node has, or correct the selectors; see kubectl get"
+                " resourceslices -o yaml."
+            )
+            measured = f"{choice.most(True)} devices on a node, of {total}"
+            yield Finding(_CHECK, subject, FAIL, measured, "devices for all claims of the pod", why, remedy)
 
 
 def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:

@@ -53,6 +53,7 @@ EXPLAINED: dict[str, Explanation] = {
                 "No node has devices with one value of the attribute that a constraint names (`matchAttribute`), or the"
                 " driver does not publish it."
             ),
+            "A node has enough devices for each claim of a pod, and none for all of them.",
             "A ComputeDomain waits for more nodes than have a channel of NVLink.",
             (
                 "A selector has more than comparisons of attributes with texts, numbers, true and false, such as a"
