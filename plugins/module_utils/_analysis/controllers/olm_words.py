@@ -40,22 +40,22 @@ def _words(*rows: tuple[str, str, str]) -> tuple[Words, ...]:
 #: why the resolver finds no way to install an operator; the first that fits counts
 RESOLUTION = _words(
     (
-        r"no operators found from catalog (\S+)",
+        r"no operators found from catalog (\S{1,300})",
         "",
         "The catalog offers nothing, or answered late: see its pod, kubectl get catalogsources -A",
     ),
     (
-        r"no operators found in package (\S+)",
+        r"no operators found in package (\S{1,300})",
         "",
         "Correct package, or name the catalog that has it: kubectl get packagemanifests",
     ),
     (
-        r"no operators found in channel (\S+)",
+        r"no operators found in channel (\S{1,300})",
         "",
         "Correct channel: kubectl get packagemanifest PACKAGE -o jsonpath='{{.status.channels[*].name}}'",
     ),
     (
-        r"no operators found with name (\S+)",
+        r"no operators found with name (\S{1,300})",
         "",
         "Correct version: kubectl get packagemanifest PACKAGE -o jsonpath='{{.status.channels[*].entries[*].name}}'",
     ),
@@ -65,18 +65,19 @@ RESOLUTION = _words(
         "Correct package, channel and source: kubectl get packagemanifests",
     ),
     (
-        r"(?:error using catalogsource |failed to populate resolver cache from source )([^\s:]+)",
+        r"(?:error using catalogsource |failed to populate resolver cache from source )([^\s:]{1,300})",
         "catalog {0} does not answer, and OLM installs nothing in a namespace that sees it",
         f"Repair catalog {{0}}. {_CATALOG}",
     ),
     (
-        r"source \S+ produced no snapshot|dependency resolution requires at least one catalogsource|no catalog sources"
+        r"source \S{1,300} produced no snapshot|dependency resolution requires at least one catalogsource"
+        r"|no catalog sources"
         r" available|no registry client established|failed to list bundles|while listing bundles",
         "no catalog answers",
         _CATALOG,
     ),
     (
-        r"bundle (\S+) requires an operator",
+        r"bundle (\S{1,300}) requires an operator",
         "{0} requires another operator that no catalog offers",
         (
             "Add the catalog that offers what it names (kubectl get packagemanifests), or take a version that does not"
@@ -89,7 +90,7 @@ RESOLUTION = _words(
         "Add the catalog that offers what it names: kubectl get packagemanifests",
     ),
     (
-        r"(\S+) and (?:\S+) (?:provide|originate from package) \S+",
+        r"(?<!\S)(\S{1,300}) and \S{1,300} (?:provide|originate from package) \S",
         "two operators of one namespace bring the same package or API, {0} and another one",
         (
             "Delete one of their Subscriptions, or give one a namespace of its own: kubectl get"
@@ -97,7 +98,7 @@ RESOLUTION = _words(
         ),
     ),
     (
-        r"there can be only one (?:operator from package|provider of) (\S+)",
+        r"there can be only one (?:operator from package|provider of) (\S{1,300})",
         "two operators of one namespace bring {0}",
         (
             "Delete one of their Subscriptions, or give one a namespace of its own: kubectl get"
@@ -110,7 +111,7 @@ RESOLUTION = _words(
         "Give each of them a namespace of its own: kubectl get subscriptions.operators.coreos.com -A",
     ),
     (
-        r"multiple name matches for status.installedCSV of subscription (\S+?):",
+        r"multiple name matches for status.installedCSV of subscription (\S{1,300}?):",
         "several catalogs or ClusterServiceVersions have what Subscription {0} has installed",
         "Keep one: kubectl get subscriptions.operators.coreos.com,clusterserviceversions -A",
     ),
@@ -120,12 +121,13 @@ RESOLUTION = _words(
         "Take another channel, or an earlier image of the catalog, and tell who makes the catalog",
     ),
     (
-        r"expected 1 OperatorGroup in the namespace, found ([0-9]+)|found ([0-9]+) operatorGroups, expected 1",
+        r"expected 1 OperatorGroup in the namespace, found ([0-9]{1,9})|found ([0-9]{1,9}) operatorGroups, expected 1",
         "its namespace has {0} OperatorGroups, and OLM needs one",
         "Keep one of them: kubectl get operatorgroups -A",
     ),
     (
-        r"unable to determine whether subscription \S+ has a preexisting CSV|failed to retrieve properties of csv",
+        r"unable to determine whether subscription \S{1,300} has a preexisting CSV"
+        r"|failed to retrieve properties of csv",
         "a ClusterServiceVersion of the namespace can't be read",
         "See them: kubectl get clusterserviceversions -A",
     ),
@@ -134,7 +136,7 @@ RESOLUTION = _words(
 #: in whatever message
 ANYWHERE = _words(
     (
-        r'no endpoints available for service "([^"]+)"',
+        r'no endpoints available for service "([^"]{1,300})"',
         "a webhook does not serve: Service {0} has no address that is ready",
         (
             "Bring the pod of Service {0} back, or delete the webhook of an operator that is gone: "
@@ -142,7 +144,7 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r'failed calling webhook "([^"]+)"',
+        r'failed calling webhook "([^"]{1,300})"',
         "webhook {0} does not answer",
         (
             "See the pod behind it; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows its"
@@ -150,7 +152,7 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r'risk of data loss updating "([^"]+)"',
+        r'risk of data loss updating "([^"]{1,300})"',
         "definition {0} is there in an older version, in which objects are stored that the new one does not serve",
         (
             "Migrate its objects, then take the old version out of status.storedVersions: kubectl get crd {0} -o"
@@ -158,7 +160,7 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r"existing CRs against new CRD's schema for \"([^\"]+)\"|updated validation is too restrictive",
+        r"existing CRs against new CRD's schema for \"([^\"]{1,300})\"|updated validation is too restrictive",
         "definition {0} is there in an older version, and objects of it do not fit the new one",
         (
             "Correct or delete the objects that it names; kubectl get crd {0} -o jsonpath='{{.spec.names.plural}}'"
@@ -166,7 +168,7 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r'(?:error updating|updating existing) CRD "?([\w.-]+)"?|error finding the "([^"]+)" CRD',
+        r'(?:error updating|updating existing) CRD "?([\w.-]{1,300})"?|error finding the "([^"]{1,300})" CRD',
         "definition {0} is there already, and cannot be brought to the new version",
         (
             "See who made it: kubectl get crd {0} -o yaml; helm uninstall keeps definitions. Delete it where no object"
@@ -179,12 +181,12 @@ ANYWHERE = _words(
         "Remove the other one: kubectl get clusterserviceversions -A",
     ),
     (
-        r"unable to adopt APIService|pre-existing APIService (\S+) is not adoptable",
+        r"unable to adopt APIService|pre-existing APIService (\S{1,300}) is not adoptable",
         "the API that it serves is served by somebody else already",
         "See who does, and remove it: kubectl get apiservices",
     ),
     (
-        r"minKubeVersion \(([^)]+)\) > server version",
+        r"minKubeVersion \(([^)]{1,60})\) > server version",
         "it needs Kubernetes {0} or newer",
         "Upgrade the cluster, or set version to an older one of its channel: kubectl get packagemanifests -o yaml",
     ),
@@ -220,12 +222,12 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r"exceeded quota: ([^,\s]+)",
+        r"exceeded quota: ([^,\s]{1,300})",
         "quota {0} of its namespace is used up",
         "Raise the quota, or give the operator a namespace without one: kubectl get resourcequotas -A",
     ),
     (
-        r"violates PodSecurity \"([^\"]+)\"",
+        r"violates PodSecurity \"([^\"]{1,300})\"",
         "its namespace refuses its pods (Pod Security {0})",
         "Set the label pod-security.kubernetes.io/enforce=privileged on that namespace (kubectl label namespace)",
     ),
@@ -243,7 +245,7 @@ ANYWHERE = _words(
         _BUNDLE,
     ),
     (
-        r"the InstallPlan contains invalid data|couldn't parse bundle|bundle CSV \S+ missing"
+        r"the InstallPlan contains invalid data|couldn't parse bundle|bundle CSV \S{1,300} missing"
         r"|CSV version parsing error|rule unmarshallable|failed to turn bundle"
         r" into steps|install strategy invalid|olm\.constraint|constraint is empty|not cast install strategy",
         "its bundle can't be read",
@@ -258,17 +260,17 @@ ANYWHERE = _words(
         ),
     ),
     (
-        r"Unpack pod\((\S+?)\) container\(\S+?\) is pending",
+        r"Unpack pod\((\S{1,300}?)\) container\(\S{1,300}?\) is pending",
         "pod {0}, which unpacks the bundle, has not started",
         "See it: kubectl get pods -A -l operatorframework.io/bundle-unpack-ref",
     ),
     (
-        r"referenced catalogsource not found|targeted catalogsource (\S+) missing",
+        r"referenced catalogsource not found|targeted catalogsource (\S{1,300}) missing",
         "the CatalogSource that its Subscription names is not there",
         "Name one that is, or create it: kubectl get catalogsources -A",
     ),
     (
-        r"targeted catalogsource (\S+) unhealthy|couldn't connect to registry|couldn't ensure registry server",
+        r"targeted catalogsource (\S{1,300}) unhealthy|couldn't connect to registry|couldn't ensure registry server",
         "the catalog does not answer",
         _CATALOG,
     ),
@@ -289,7 +291,7 @@ ANYWHERE = _words(
         "See them, and delete the one that no Subscription has: kubectl get clusterserviceversions -A",
     ),
     (
-        r"error creating secret|secret \S+ does not exist",
+        r"error creating secret|secret \S{1,300} does not exist",
         "a secret for its service account can't be made",
         "See who removed it, or refuses it: kubectl get events -A",
     ),

@@ -45,7 +45,8 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
                 "memlock",
                 (
                     r"max locked memory",
-                    r"(?:ibv_\w*reg\w*|ibv_create_\w+|ibv_alloc_\w+)\b.{0,120}Cannot allocate memory",
+                    r"(?:ibv_\w{0,60}reg\w{0,60}|ibv_create_\w{1,60}"
+                    r"|ibv_alloc_\w{1,60})\b.{0,120}Cannot allocate memory",
                     r"Unable to register MSG MR",
                 ),
             ),
@@ -71,7 +72,7 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
                     r"(?:TLs|device) lists? (?:is|are) empty",
                     r"No allocation methods",
                     r"Invalid allocation method",
-                    r"device '\S+' is specified multiple times",
+                    r"device '\S{1,200}' is specified multiple times",
                     r"Invalid value of (?:device_name|iface)\b",
                     r"Invalid info->domain_attr->name",
                 ),
@@ -107,7 +108,7 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
                 "unconnected",
                 (
                     r"(?:modify|modifying).{0,60} to (?:RTR|RTS|state)",
-                    r"modify_qp\(\S+ (?:RTR|RTS)\)",
+                    r"modify_qp\(\S{1,200} (?:RTR|RTS)\)",
                     r"failed to connect dci",
                     r"ibv_create_ah\(",
                     r"create Address Handle",
@@ -139,7 +140,7 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
                     r"connection reject",
                     r"connection request to .{0,100} rejected",
                     r"rdmacm connection request",
-                    r"received event \S+ status =",
+                    r"received event \S{1,200} status =",
                     r"failed to process a connect response",
                     r"remote peer didn't accept",
                     r"Unable to accept incoming connection",
@@ -150,7 +151,7 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
             ),
             (
                 "no_device",
-                (r"ibv_(?:open_device|query_device|query_port)\w* ?\(?", r"Failed to query device capabilities"),
+                (r"ibv_(?:open_device|query_device|query_port)\w{0,60} ?\(?", r"Failed to query device capabilities"),
             ),
             (
                 "transport_version",
@@ -166,12 +167,12 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
             (
                 "verbs",
                 (
-                    r"\bibv_\w+",
-                    r"\bmlx5dv_\w+",
-                    r"[Ff]ailed to create (?:\S+ ){1,2}(?:QP|CQ|qp|cq)\b",
+                    r"\bibv_\w{1,60}",
+                    r"\bmlx5dv_\w{1,60}",
+                    r"[Ff]ailed to create (?:\S{1,200} ){1,2}(?:QP|CQ|qp|cq)\b",
                     r"failed to create (?:DC target|cq)",
-                    r"modify (?:\S+ ){1,3}(?:to INIT|to RESET)",
-                    r"modifying \S+ to INIT",
+                    r"modify (?:\S{1,200} ){1,3}(?:to INIT|to RESET)",
+                    r"modifying \S{1,200} to INIT",
                     r"Unable to create (?:verbs CQ|completion channel)",
                     r"verbs CQ",
                 ),
@@ -188,7 +189,7 @@ _PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
                     r"requested, but (?:not |un)supported",
                     r"is requested, but not supported",
                     r"is too (?:high|big|low|short|long)",
-                    r"AR=\S+ was requested",
+                    r"AR=\S{1,200} was requested",
                     r"please select only one",
                     r"does not support setUCX",
                     r"requires UCX_PROTO_ENABLE",
