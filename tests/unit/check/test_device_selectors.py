@@ -56,6 +56,7 @@ def known(*parts: DeviceSlice) -> DeviceClaims:
     classes = (
         DeviceClass("dranet", ("dra.net",), selectors=('device.driver == "dra.net"',)),
         DeviceClass("gpu", ("gpu.nvidia.com",), selectors=("device.driver == 'gpu.nvidia.com'",)),
+        DeviceClass("numa0", selectors=('device.attributes["dra.net"].numaNode == 0',)),
     )
     return DeviceClaims(classes=classes, unread=False, slices=parts)
 
@@ -145,6 +146,9 @@ RDMA = 'device.attributes["dra.net"].rdma == true'
         (request(RDMA), (DeviceSlice("dra.net", "a", 1, "worker-1", 2),), ["unknown"]),
         (request(), (DeviceSlice("dra.net", "a", 1, "worker-1", 2),), []),
         (request(RDMA, of="other"), slices([nic(rdma=False)]), []),
+        # its class alone leaves none
+        (request(of="numa0"), slices([nic()]), ["fail"]),
+        (request(of="numa0"), slices([nic(numaNode=0)]), []),
         # of no node by name
         (request(RDMA, count=2), (DeviceSlice("dra.net", "a", 1, "", 1, (nic(),)), *slices([nic()])), []),
         (request(RDMA), slices([dataclasses.replace(nic(), tainted=True)]), ["fail"]),

@@ -41,12 +41,14 @@ class Choice(typing.NamedTuple):
     :ivar doubted: those of which it can't be told here
     :ivar lacking: attributes that selectors name, and devices do not have
     :ivar unevaluated: selectors that can't be evaluated here
+    :ivar selected: whether there is a selector at all
     """
 
     sure: typing.Mapping[str, tuple[Device, ...]]
     doubted: typing.Mapping[str, tuple[Device, ...]]
     lacking: tuple[str, ...] = ()
     unevaluated: tuple[str, ...] = ()
+    selected: bool = False
 
     def of_node(self, node: str, doubted: bool) -> tuple[Device, ...]:
         """Return the devices of a node, with those that are of no node by name."""
@@ -72,7 +74,7 @@ def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
         ways = list(zip(request.ways, found))
         if all(item.most(True) < way.count for way, item in ways):
             # of what no selector takes away it is told elsewhere
-            if any(way.selectors for way in request.ways) or any(item.lacking for item in found):
+            if any(item.selected for item in found):
                 yield _report_none(subject, request, ways)
             continue
         if all(item.most(False) < way.count for way, item in ways):
@@ -154,6 +156,7 @@ def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:
         {node: tuple(found) for node, found in doubted.items()},
         tuple(lacking),
         tuple(unevaluated),
+        bool(selectors),
     )
 
 
