@@ -268,7 +268,13 @@ def _compare(sign: str, left: _Value, right: _Value) -> bool:
             return left.endswith(right)
         if sign == "contains":
             return right in left
-    if type(left) is int and type(right) is int and sign in ("<", ">", "<=", ">="):
+    if (
+        isinstance(left, int)
+        and isinstance(right, int)
+        # no number of CEL
+        and bool not in (type(left), type(right))
+        and sign in ("<", ">", "<=", ">=")
+    ):
         return {"<": left < right, ">": left > right, "<=": left <= right, ">=": left >= right}[sign]
     raise _Unknown
 

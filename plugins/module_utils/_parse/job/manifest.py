@@ -414,7 +414,7 @@ def _patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
     _join(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
-    by_name: dict[str, Resource] = {}
+    by_name: dict[str, dict[str, typing.Any]] = {}
     for wanted in _parse_entries(changed, "containers", what):
         name = str(wanted.get("name"))
         if name in by_name:
