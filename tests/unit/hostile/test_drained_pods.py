@@ -16,10 +16,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     MOST_BUDGETS,
     find_held_pods,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import stops
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import NOT_READ
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drained_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drained_pods import (
@@ -112,6 +115,26 @@ def test_more_pods_than_a_cluster_has_are_an_error(monkeypatch: pytest.MonkeyPat
     assert len(keep_pods([pod(f"p{number}", {}) for number in range(3)], ())) == 3
     with pytest.raises(ApiError, match="more than 3 pods"):
         keep_pods((pod(f"p{number}", {}) for number in range(4)), ())
+
+
+def test_a_pod_that_is_too_large_is_looked_for_on_its_node_and_one_without_a_node_on_none() -> None:
+    asked: list[typing.Collection[str]] = []
+
+    def find_nodes(uids: typing.Collection[str]) -> dict[str, str]:
+        asked.append(set(uids))
+        return {uids_of["large"]: "worker-2"}
+
+    small, *large = [pod(name, {}) for name in ("small", "large", "pending")]
+    uids_of = {item["metadata"]["name"]: item["metadata"]["uid"] for item in large}
+    not_read = [{"kind": "Pod", "metadata": item["metadata"], NOT_READ: "larger than a page"} for item in large]
+    kept = keep_pods([*not_read, small], (), find_nodes=find_nodes)
+    assert [(item.name, item.node, item.unread) for item in kept] == [
+        ("small", "worker-1", False),
+        ("large", "worker-2", True),
+    ]
+    assert asked == [set(uids_of.values())]
+    (why,) = stops(kept[1:], DrainOptions(force=True, delete_empty_dir_data=True))
+    assert why.startswith("these pods are too large to be read: tenant/large. End them")
 
 
 def test_pods_are_compared_with_thousands_of_budgets_in_a_bounded_time() -> None:

@@ -41,6 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.node_roll import NodeStep
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import PatientCluster, passes
@@ -454,6 +455,22 @@ def test_a_pod_of_two_budgets_keeps_its_own_node_out_alone(certificates: Certifi
         assert first.did == () if planned else first.did[-1] == "uncordoned"
         assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
         assert "worker-1" not in site.resets()
+
+
+@pytest.mark.parametrize(("node", "blocked"), [("", []), ("worker-2", ["worker-2"])])
+def test_a_pod_of_a_tenant_that_is_too_large_keeps_its_own_node_out_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch, node: str, blocked: list[str]
+) -> None:
+    """Empty terms of an affinity are two bytes each in etcd, and two values each in an answer."""
+    monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 2_000)
+    monkeypatch.setattr(answers, "MOST_OBJECT", 2_000)
+    terms = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}] * 4_000}}}
+    site.world.add("huge", node, affinity=terms)
+    found = states(site.run())
+    assert {name for name, state in found.items() if state == "done"} == set(found) - set(blocked) and found
+    if blocked:
+        (why,) = [step.blockers for step in site.plan().steps if step.node == "worker-2"]
+        assert "too large to be read: " in why[0] and "/huge" in why[0]
 
 
 def test_nodes_whose_pods_do_not_go_take_a_bounded_time(site: Site) -> None:

@@ -196,8 +196,8 @@ def test_one_large_object_among_small_ones_costs_a_few_requests() -> None:
 
 
 def test_a_server_without_pages_is_left_after_a_few_requests() -> None:
-    server = Server([LARGE] * 8, pages=False)
-    with pytest.raises(ApiError, match="more than 20000 values"):
+    server = Server([LARGE] * 16, pages=False)
+    with pytest.raises(ApiError, match="more than 40000 values"):
         list(Cluster(server).pages("Deployment"))
     assert len(server.limits) == 6
 
@@ -299,7 +299,7 @@ def test_the_pods_of_a_node_are_never_held_together() -> None:
 
 
 def test_a_pod_that_is_too_large_to_be_read_stops_the_drain_by_its_name() -> None:
-    node, did = Node([SMALL, 30_000, SMALL]), typing.cast(list[str], [])
+    node, did = Node([SMALL, 50_000, SMALL]), typing.cast(list[str], [])
     with pytest.raises(ApiError, match="not read: Pod p1 in namespace tenant") as caught:
         drain_of(node).work("worker-1", did)
     assert caught.value.remedy and (node.evicted, did) == ([], [])
@@ -355,3 +355,16 @@ def test_commas_in_a_string_of_one_node_take_no_other_node_out_of_a_list(monkeyp
 )
 def test_values_are_counted_outside_of_strings(text: bytes, values: int) -> None:
     assert count_values_outside_strings(text) == values
+
+
+def test_the_largest_object_that_etcd_takes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty message has two bytes in etcd, and two signs of values in an answer: 750,000 have 1.5 MiB."""
+    monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 1_000_000)
+    terms = [{}] * (1_572_864 // 2)
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    pod = {"metadata": {"name": "huge", "namespace": "tenant"}, "spec": {"affinity": affinity}}
+    body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": [pod]}, separators=(",", ":")).encode()
+    _body, values = answers.read_page(StreamedAnswer(body), "GET pods", 1)
+    assert values > answers.MOST_PAGE_VALUES
+    with pytest.raises(ApiError, match="more than 1000000 values"):
+        answers.read_page(StreamedAnswer(body), "GET pods", 500)

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import typing
 
 import pytest
@@ -189,3 +190,22 @@ def test_a_command_that_has_not_taken_the_first_signal_ends_also_where_the_shell
     # no other signal comes that would break the wait
     with shell_of_host(shell, 'wait "$child"', "1") as process:
         assert end(process, DEAF.format(2), "begun\n") == 0
+
+
+def test_free_functions_among_many_links_take_a_bounded_time() -> None:
+    """Functions were compared with each link, and a message was made of all links for each."""
+
+    def measure(links: int) -> float:
+        lines = [f"vf {number} 0000:3c:00.1" for number in range(4_000)]
+        told = json.dumps([{"ifname": f"d{number}", "netdev": f"e{number}"} for number in range(links)])
+        host = parse_host("\n".join([*lines, "net 0000:3c:00.1 eth0", f"rdma {told}"]), "0000:3c:00.0")
+        start = time.process_time()
+        assert host.free(()) == ()
+        return time.process_time() - start
+
+    assert measure(8_000) < 20 * max(0.02, measure(80))
+
+
+def test_more_functions_than_a_port_has_are_left_out() -> None:
+    told = "\n".join(f"vf {number} 0000:3c:00.1" for number in range(10_000))
+    assert len(parse_host(told, "0000:3c:00.0").functions) == 4_096

@@ -23,8 +23,12 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
     daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
     """
     going = [pod for pod in pods if leaves(pod, True, "") and not pod.ended and not pod.of_run]
-    alone, local = (_named(pod for pod in going if not pod.owner), _named(pod for pod in going if pod.empty_dir))
+    alone = _named(pod for pod in going if not pod.owner and not pod.unread)
+    local = _named(pod for pod in going if pod.empty_dir)
     found = []
+    unread = _named(pod for pod in going if pod.unread)
+    if unread:
+        found.append(f"these pods are too large to be read: {unread}. End them, or have their owner shrink them.")
     if alone and not allowed.force:
         how = "rdma_cluster.drain.force: true (platform_delete_unmanaged: true does the same)"
         found.append(f"nothing makes these pods again: {alone}. End them, or allow it with {how}.")

@@ -130,6 +130,7 @@ class ClusterPod:
     :ivar controller: uid of its controller; empty when it has none
     :ivar tolerates_cordon: the scheduler puts it on a cordoned node as well
     :ivar any_budget: each PodDisruptionBudget of its namespace may select it: it has more labels than are kept
+    :ivar unread: it is too large to be read: its metadata and its node alone are known
     """
 
     name: Subdomain
@@ -146,6 +147,7 @@ class ClusterPod:
     controller: Uid = ""
     tolerates_cordon: bool = False
     any_budget: bool = False
+    unread: bool = False
 
 
 Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]

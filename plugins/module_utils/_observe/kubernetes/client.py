@@ -231,24 +231,27 @@ class Cluster:
         fields: str = "",
         *,
         only: typing.Optional[Choice] = None,
+        partial: bool = False,
     ) -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
 
         :param selector: label selector; ``fields``: field selector
         :param only: as of ``list``
-        :raises ApiError: as ``list``. Of an object that is larger than a page may be, and whose kind is not in
-            _PARTIAL: after all the others, with its name
+        :param partial: the caller knows an object of which its metadata alone was read, as of a kind in _PARTIAL
+        :raises ApiError: as ``list``. Of an object that is larger than a page may be, and is not partial:
+            after all the others, with its name
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
-        for page in self._pages(kind, namespace, chosen, only=only):
+        for page in self._pages(kind, namespace, chosen, only=only, partial=partial):
             yield from page.items
 
-    def metadata(self, kind: Kind, namespace: str, selector: str = "") -> typing.Iterator[Resource]:
+    def metadata(self, kind: Kind, namespace: str, selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
         """The metadata of all objects of a kind, as ``pages`` reads them. What Secrets hold never comes here.
 
         :raises ApiError: as ``pages``
         """
-        for page in self._pages(kind, namespace, [("labelSelector", selector)] if selector else [], METADATA):
+        chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
+        for page in self._pages(kind, namespace, chosen, METADATA):
             yield from page.items
 
     def _pages(
@@ -259,6 +262,7 @@ class Cluster:
         accept: str = "",
         most: int = PAGE,
         only: typing.Optional[Choice] = None,
+        partial: bool = False,
     ) -> typing.Iterator[Page]:
         """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are
         500 of them in the memory.
@@ -284,7 +288,7 @@ class Cluster:
                     continue
                 passed, rest = self._passed(kind, path, query, error)
                 chosen_too = only is None or only(passed.items[0])
-                if chosen_too and kind in _PARTIAL:
+                if chosen_too and (partial or kind in _PARTIAL):
                     yield passed
                 elif chosen_too:
                     large.append(describe_place(passed.items[0]))

@@ -163,6 +163,21 @@ def pod(resource: Resource) -> ClusterPod:
     )
 
 
+def unread_pod(resource: Resource) -> ClusterPod:
+    """Parse the metadata of a pod that is too large to be read. Its node is not in there.
+
+    :raises ResourceError: it has no name, namespace or uid
+    """
+    name, metadata = text_of(SUBDOMAIN, name_of(resource), "Pod"), mapping_at(resource, "metadata")
+    return ClusterPod(
+        name=name,
+        namespace=text_at(LABEL, metadata, "namespace", f"Pod {name}"),
+        node="",
+        uid=text_at(UID, metadata, "uid", f"Pod {name}"),
+        unread=True,
+    )
+
+
 def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
     """Return whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers
     scheduling/corev1 ToleratesTaint]"""

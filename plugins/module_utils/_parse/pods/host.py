@@ -10,7 +10,7 @@ import ipaddress
 import re
 import typing
 
-from ..._model.base.errors import ParseError, RdmaError
+from ..._model.base.errors import ParseError
 from ..._model.boundary.addresses import ADDRESS, HOST_ADDRESS
 from ..._model.boundary.devices import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, PciAddress, RdmaDevice
 from ..._model.boundary.devices import Interface as DeviceName
@@ -20,6 +20,8 @@ from ..node.ip_link import MOST_LINKS, parse_vf_settings
 from .probe import Probe, ProbeError, parse
 
 _NUMBER = re.compile(r"[0-9]{1,5}", re.ASCII)
+#: virtual functions of a port: its capability has 16 bits for them, and no HCA has a tenth of that
+_MOST_FUNCTIONS = 4_096
 _THROTTLED = re.compile(r"^nr_throttled ([0-9]{1,18})$", re.ASCII | re.MULTILINE)
 Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
@@ -60,12 +62,10 @@ class PodHost:
         """
         found = []
         for _number, function in sorted(self.functions.items()):
-            try:
-                device = self.device(function)
-            except RdmaError:
-                continue
-            if function not in taken:
-                found.append((device not in self.active, function))
+            netdevs = self.netdevs.get(function, ())
+            devices = self.probe.find_devices(netdevs[0], function) if netdevs else ()
+            if len(devices) == 1 and function not in taken:
+                found.append((devices[0] not in self.active, function))
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
@@ -106,7 +106,8 @@ def parse_host(text: str, pf: str) -> PodHost:
         key, _blank, value = rest.partition(" ")
         value = value.strip()
         if word == "vf" and _NUMBER.fullmatch(key) and PCI_ADDRESS.fits(value):
-            functions[int(key)] = value.lower()
+            if len(functions) < _MOST_FUNCTIONS:
+                functions[int(key)] = value.lower()
         elif word == "net" and PCI_ADDRESS.fits(key) and INTERFACE.fits(value):
             netdevs.setdefault(key.lower(), []).append(value)
         elif word in devices and RDMA_DEVICE.fits(rest.strip()):

@@ -10,6 +10,7 @@ that the device plugin put into the environment, or by the netdev of the attachm
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 
@@ -99,24 +100,35 @@ class Probe:
             return False
         return True if "taskset" not in self.missing or self._allowed <= local else None
 
+    @functools.cached_property
+    def _by_netdev(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {}
+        for device, netdev in self.links.items():
+            found.setdefault(netdev, []).append(device)
+        return {netdev: tuple(devices) for netdev, devices in found.items()}
+
+    def find_devices(self, interface: str, resource_address: typing.Optional[str] = None) -> tuple[str, ...]:
+        """Return the RDMA devices that the attachment ``interface`` may have, by its PCI address before its name."""
+        addresses = (resource_address,) if resource_address else self.addresses
+        by_pci = tuple(device for address in addresses for device in self.pci_devices.get(address, ()))
+        by_netdev = self._by_netdev.get(interface, ())
+        return by_pci if len(by_pci) == 1 or (by_pci and len(by_netdev) != 1) else by_netdev
+
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
         """Return the RDMA device of the attachment ``interface``.
 
         :param resource_address: PCI address of the attachment from network-status, where multus says it
         :raises ProbeError: none, or more than one
         """
+        found = self.find_devices(interface, resource_address)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise ProbeError(f"more than one RDMA device on {interface}: {', '.join(sorted(found))}")
         addresses = (resource_address,) if resource_address else self.addresses
-        by_pci = [device for address in addresses for device in self.pci_devices.get(address, ())]
-        if len(by_pci) == 1:
-            return by_pci[0]
-        by_netdev = [device for device, netdev in self.links.items() if netdev == interface]
-        if len(by_netdev) == 1:
-            return by_netdev[0]
         seen = (
             ", ".join(f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())) or "none"
         )
-        if len(by_netdev) > 1 or len(by_pci) > 1:
-            raise ProbeError(f"more than one RDMA device on {interface}: {', '.join(sorted(by_pci or by_netdev))}")
         raise ProbeError(
             f"no RDMA device on {interface} ({', '.join(addresses) or 'no PCIDEVICE_* in the environment'}); RDMA"
             f" devices in sight: {seen}"
@@ -147,7 +159,7 @@ def parse(text: str) -> Probe:
         elif word == "missing":
             missing.extend(_TOOL.findall(rest))
         elif word == "allowed":
-            allowed = _parse_cpus(rest)
+            allowed = allowed or _parse_cpus(rest)
         elif word in ("pci", "speed", "width", "rate", "physfn", "numa", "cpus"):
             name, _blank, value = rest.partition(" ")
             key, value = (RDMA_DEVICE if word == "rate" else PCI_ADDRESS).parse(name) or "", value.strip()

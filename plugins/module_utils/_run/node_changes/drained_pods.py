@@ -13,10 +13,12 @@ import typing
 from ..._analysis.controllers.budgets import MOST_BUDGETS
 from ..._analysis.controllers.sriov_operator import leaves
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector
+from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import mapping_at, why_not_read
 
 #: labels of a pod that budgets of its namespace name; one that has more counts as selected by each of them
 MOST_LABELS = 32
@@ -95,17 +97,42 @@ class PodKeeper:
 
 
 def keep_pods(
-    items: typing.Iterable[Resource], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str] = ()
+    items: typing.Iterable[Resource],
+    budgets: typing.Iterable[Budget],
+    prefixes: typing.Iterable[str] = (),
+    find_nodes: typing.Callable[[typing.Collection[str]], typing.Mapping[str, str]] = lambda _uids: {},
 ) -> tuple[ClusterPod, ...]:
     """Parse the pods that drains may take, and keep what these ask for.
 
+    :param find_nodes: returns uid -> node of the pods of which the metadata alone was read; it is asked once, and only
+        where such pods are there
     :raises ApiError: there are more than ``MOST_PODS``
     :raises ResourceError: an object that is none of its kind
     """
     keeper, found = PodKeeper(budgets, prefixes), typing.cast(list[ClusterPod], [])
-    for pod in map(keeper.keep, items):
-        if pod is not None:
-            found.append(pod)
-        if len(found) > MOST_PODS:
+    large: dict[str, ClusterPod] = {}
+    for item in items:
+        if why_not_read(item):
+            pod = core.unread_pod(item)
+            large[pod.uid] = pod
+        elif (kept := keeper.keep(item)) is not None:
+            found.append(kept)
+        if len(found) + len(large) > MOST_PODS:
             raise ApiError(200, "TooMany", f"there are more than {MOST_PODS} pods that drains may take", "GET pods")
-    return tuple(found)
+    nodes = find_nodes(large.keys()) if large else {}
+    return (*found, *(dataclasses.replace(pod, node=nodes[uid]) for uid, pod in large.items() if nodes.get(uid)))
+
+
+def find_nodes(cluster: Cluster, nodes: typing.Iterable[str], uids: typing.Collection[str]) -> dict[str, str]:
+    """Return uid -> node of pods that were not read, by a list of the metadata for each node. A pod without a node is
+    on none of them.
+
+    :raises ApiError: a list is refused, or larger than a page may be
+    """
+    return {
+        uid: node
+        for node in nodes
+        for item in cluster.metadata("Pod", "", fields=f"spec.nodeName={node}")
+        for uid in [str(mapping_at(item, "metadata").get("uid"))]
+        if uid in uids
+    }

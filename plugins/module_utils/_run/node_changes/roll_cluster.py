@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 
 from ..._model.base.errors import ParseError
+from ..._model.kubernetes.disruption import Budget, ClusterPod
 from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.node_roll import Mark
 from ..._observe.kubernetes import machines
@@ -18,7 +20,7 @@ from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.kubernetes.roll_mark import mark
 from ..._parse.operators import machine_config
 from ..._plan.node_roll import RollCluster
-from .drained_pods import keep_budgets, keep_pods, may_leave
+from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
 from .gate import read_stand
 from .health_checks import HealthChecks
 
@@ -94,7 +96,7 @@ class RollClusterReader:
         return RollCluster(
             nodes=nodes,
             marks=marks,
-            pods=kept("Pod", lambda: keep_pods(self._cluster.pages("Pod", only=may_leave), budgets)) if pods else (),
+            pods=kept("Pod", lambda: self._keep_pods(budgets, [node.name for node in nodes])) if pods else (),
             budgets=budgets,
             machine_pools=pools,
             unread={**stand.unread, **unread},
@@ -104,3 +106,8 @@ class RollClusterReader:
             etcd=stand.etcd,
             health_checks=stand.health_checks,
         )
+
+    def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
+        """A pod of a tenant may be too large to be read: it keeps its own node from the roll, and no other one."""
+        pods = self._cluster.pages("Pod", only=may_leave, partial=True)
+        return keep_pods(pods, budgets, find_nodes=functools.partial(find_nodes, self._cluster, nodes))
