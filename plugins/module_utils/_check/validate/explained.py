@@ -29,6 +29,7 @@ EXPLAINED: dict[str, Explanation] = {
         measured="The kubeconfig or the in-cluster account that would be used, and one request within 30 s.",
         causes=(
             "KUBECONFIG is not set on the controller, or in the execution environment.",
+            "K8S_AUTH_HOST with credentials is set, and leads elsewhere: it has precedence over each kubeconfig.",
             "The address is another cluster's, or needs a proxy or a VPN.",
             "A certificate or token is over.",
         ),
@@ -37,8 +38,9 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl config view --minify",
         ),
         remedy=(
-            "Give a kubeconfig that works from where Ansible runs: `K8S_AUTH_KUBECONFIG`, or `module_defaults` of the"
-            " group `linerate.rdma.cluster`."
+            "See the first line of the run: it names the source of the credentials, and each that is not used. Give a"
+            " kubeconfig that works from where Ansible runs, with `export KUBECONFIG=FILE` or `rdma_kubeconfig`. In AWX,"
+            " give the job template a credential of the type OpenShift or Kubernetes API Bearer Token."
         ),
     ),
     "validate.archive": Explanation(
