@@ -39,8 +39,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "See the first line of the run: it names the source of the credentials, and each that is not used. Give a"
-            " kubeconfig that works from where Ansible runs, with `export KUBECONFIG=FILE` or `rdma_kubeconfig`. In AWX,"
-            " give the job template a credential of the type OpenShift or Kubernetes API Bearer Token."
+            " kubeconfig that works from where Ansible runs, with `export KUBECONFIG=FILE` or `rdma_kubeconfig`. In"
+            " AWX, give the job template a credential of the type OpenShift or Kubernetes API Bearer Token."
         ),
     ),
     "validate.archive": Explanation(
