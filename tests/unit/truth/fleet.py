@@ -467,7 +467,9 @@ class _Made:
             "tuning": {name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)},
             "platform": {
                 name: ObservedPlatform(
-                    dataclasses.replace(self._platform(hcas[name].value), identity=identity_of_node(name))
+                    dataclasses.replace(
+                        self._platform(hcas[name].value), identity=identity_of_node(name), boot=f"boot-{name}"
+                    )
                 )
                 for name in names
             },
@@ -554,7 +556,7 @@ class _Made:
             hcas += [
                 self._virtual(at, index, in_use and not index and not at.rail) for index in range(self.shape.functions)
             ]
-        return NodeHcas(tuple(hcas))
+        return NodeHcas(tuple(hcas), boot=f"boot-{name}")
 
     def _port(self, at: _Hca, index: typing.Optional[int] = None) -> Port:
         own = identity(2, at.node, at.place, 0 if index is None else index + 1)
@@ -614,7 +616,6 @@ class _Made:
             functions,
             (),
             gpu,
-            "7c4d2f1e",
             uplinks=("eno1",),
             locked_down=False,
         )

@@ -653,7 +653,7 @@ ROWS: tuple[Row, ...] = (
     Row(("platform",), ("node.gpu.peer_clients[]",), "It still names peermem.", BROKEN, INFINIBAND),
     Row(
         ("platform",),
-        ("node.machine", "node.kernel_arguments*", "node.gpu.ofed", "node.boot", "node.signed_modules"),
+        ("node.machine", "node.kernel_arguments*", "node.gpu.ofed", "node.signed_modules"),
         "It is told beside what is judged.",
     ),
     Row(
@@ -878,7 +878,7 @@ ROWS: tuple[Row, ...] = (
     Row(("operators",), ("installations[].deployment.ready",), "These are more than it takes.", ("more",)),
     Row(
         ("operators",),
-        ("nodes[].labels[worker]", "nodes[].boot_id", "nodes[].not_ready", "nodes[].machine_config"),
+        ("nodes[].labels[worker]", "nodes[].not_ready", "nodes[].machine_config"),
         "No stage asks for it here.",
     ),
     Row(
@@ -1218,7 +1218,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("operators_after_network.operators",),
-        _under("nodes[].", "labels*", "ready", "unschedulable", "boot_id", "not_ready", "machine_config"),
+        _under("nodes[].", "labels*", "ready", "unschedulable", "not_ready", "machine_config"),
         _FIRST,
     ),
     Row(("operators_after_network.operators",), ("errors",), "What the stage needs of it was read."),

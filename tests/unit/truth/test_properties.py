@@ -18,7 +18,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfNodes, Planned, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import Chosen, OfNodes, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.once import find_second, list_keys
@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 
 from .breaks import Break, cases, hint_of, kind_of
 from .fleet import FEW, PAIR, ROCE, Fleet, Shape, healthy
-from .judge import ORDER, SILENT, findings, stages_of, worst
+from .judge import CLOSED, ORDER, SILENT, findings, stages_of, worst
 
 SMALL = (PAIR, FEW, ROCE)
 #: pairs of breaks of each fleet: in each run of the tests, and before a release
@@ -267,6 +267,37 @@ def swapped(shape: Shape, count: int) -> typing.Iterator[str]:
         now = verdict(fleet, stages_of(broken.source), with_value(broken.source, broken.facts, value))
         if ORDER.index(now) > ORDER.index(of_break(shape, number)):
             yield f"{broken.words}, swapped with that of {other}: {now}, and alone {of_break(shape, number)}"
+
+
+#: what differs between nodes, and yet not by the node that told it
+_OF_NO_NODE: typing.Mapping[str, str] = {
+    "topologies": "a fabric looks the same from each of its ports; GUIDs tell whose they are",
+}
+
+
+def rotated(shape: Shape) -> typing.Iterator[str]:
+    """The facts of a healthy fleet that may be under the name of another node, kind by kind and all at once."""
+    fleet = healthy(shape)
+    names = fleet.shape.names
+    # nodes of two models are no equals
+    step = 2 if shape.mixed else 1
+    equal = names[: len(names) - len(names) % step]
+    other = {**{name: name for name in names}, **dict(zip(equal, (*equal[step:], *equal[:step])))}
+    turned: dict[Source, typing.Any] = {}
+    for source, value in fleet.facts.items():
+        if isinstance(source, (OfNodes, Planned, Chosen)):
+            now = {name: value[other[name]] for name in value}
+            if now != value:
+                turned[source] = now
+    kinds = {kind_of(source): {source: now} for source, now in turned.items() if kind_of(source) not in _OF_NO_NODE}
+    for words, changed_facts in (*kinds.items(), ("all", turned)):
+        if verdict(fleet, TABLE, {**fleet.facts, **changed_facts}) != CLOSED:
+            yield f"{shape.name}: {words}"
+
+
+def test_what_a_node_told_is_bound_to_its_name() -> None:
+    """A fact of each node under the name of the next one, as where addresses are swapped in an inventory."""
+    assert [text for shape in SMALL for text in rotated(shape)] == []
 
 
 def test_what_is_sick_stays_sick_beside_what_it_was() -> None:

@@ -10,6 +10,7 @@ import typing
 
 from ..._analysis.controllers.image_pull import Keys, concerns, explain
 from ..._analysis.controllers.unread import describe_unread
+from ..._analysis.fleet import machines
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, definitions, find_traits
@@ -113,6 +114,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     known = {node.name: node for node in seen.nodes}
     for name in facts.nodes:
         findings += _check_node(cluster, seen, name, known, facts.hcas.get(name), sriov)
+    answers = (
+        machines.collect_answers("hcas", facts.hcas),
+        machines.collect_answers("platform", facts.platforms),
+    )
+    findings += machines.check("operators.machine", facts.nodes, answers, seen.nodes)
     return tuple(findings)
 
 

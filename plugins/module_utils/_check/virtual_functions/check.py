@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.controllers.device_plugin import why_not_offered
 from ..._analysis.controllers.sync_errors import add_cause, explain
-from ..._analysis.fleet import vendors, why_no_sriov
+from ..._analysis.fleet import machines, vendors, why_no_sriov
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets
@@ -121,6 +121,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
+    if facts.operators is not None:
+        answers = (
+            machines.collect_answers("hcas_after_network", facts.nodes),
+            machines.collect_answers("hcas_in_use", facts.held),
+        )
+        findings += machines.check("virtual_functions.machine", facts.nodes, answers, facts.operators.nodes)
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
         findings += vf_settings.check_duplicate_guids(read)
     return tuple(findings)

@@ -108,6 +108,26 @@ EXPLAINED: dict[str, Explanation] = {
             " and make older pods anew."
         ),
     ),
+    "virtual_functions.machine": Explanation(
+        means=(
+            "The answers of a node do not come from the machine that the cluster knows by its name, or nobody can tell."
+            " What other findings say of the node is then true of another machine."
+        ),
+        measured=(
+            "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`), and the boot ID in its Node object, which its kubelet"
+            " writes."
+        ),
+        causes=(
+            "`ansible_host` of two nodes is swapped in the inventory.",
+            "`ansible_host` leads to a machine that is no node of the cluster.",
+            "The node has booted since it was looked at.",
+        ),
+        look=(
+            "cat /proc/sys/kernel/random/boot_id",
+            "kubectl get nodes -o custom-columns=NAME:.metadata.name,BOOT:.status.nodeInfo.bootID",
+        ),
+        remedy="Correct `ansible_host` in the inventory, and run all stages: the facts are looked at again.",
+    ),
     "virtual_functions.members": Explanation(
         means=(
             "The fabric has another number of physical functions on the node than the intent says, so its virtual"

@@ -26,6 +26,7 @@ from ..boundary.fabric import (
     QueuePair,
 )
 from ..boundary.form import Bound
+from ..boundary.kubernetes import Uid
 from ..boundary.numbers import DevPort, Messages, Mtu, NumaNode, RateMbps, Vfs, Vlan, VlanQos
 from ..boundary.words import Version, Word
 
@@ -277,10 +278,12 @@ class NodeHcas:
     """Answer of node_info for one node.
 
     :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
+    :ivar boot: id of the boot in which all of it was seen
     """
 
     hcas: typing.Annotated[tuple[Hca, ...], FUNCTIONS]
     errors: Messages = ()
+    boot: typing.Optional[Uid] = None
 
     @property
     def functions(self) -> tuple[Hca, ...]:

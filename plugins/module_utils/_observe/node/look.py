@@ -87,7 +87,8 @@ class Look:
         if self._hcas is None:
             held = namespaces.read_held_parts(self._roots)
             node = sysfs.read_node(self._roots, self._netdevs, held.parts)
-            self._hcas = dataclasses.replace(node, errors=(*node.errors, *held.errors))
+            boot = platform.read_boot()
+            self._hcas = dataclasses.replace(node, errors=(*node.errors, *held.errors), boot=boot)
         return self._hcas
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import typing
 
+from ..._model.boundary.kubernetes import UID
 from ..._model.node.hca import Hca, NodeHcas
 from ..._model.node.identity import Identity, make_identity
 from ..._model.node.platform import GpuDriver, NodePlatform, PciEvidence
@@ -67,12 +68,17 @@ def read_platform(
         # the configuration space is read for the HCAs as well
         errors=tuple(dict.fromkeys(errors)),
         gpu=gpu,
-        boot=proc.value("sys/kernel/random/boot_id", str),
+        boot=read_boot(proc.folder),
         signed_modules=_signed_modules(roots),
         identity=_read_identity(roots),
         uplinks=uplinks,
         locked_down=_locked_down(roots),
     )
+
+
+def read_boot(proc: str = "/proc") -> typing.Optional[str]:
+    """Return the ID of this boot, which the kernel draws anew each time; None where it is not of the form."""
+    return sysfs.SysfsReader(proc).value("sys/kernel/random/boot_id", lambda text: UID.of(text, "the boot ID"))
 
 
 def _read_identity(roots: typing.Sequence[str]) -> Identity:

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the answers of a node come from the machine that the cluster knows by the name of the node: by the ID of the
+boot, which the answer and the kubelet both tell. Check ids: ``operators.machine``, ``virtual_functions.machine``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.platform import ObservedPlatform
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+
+_LOOK = "cat /proc/sys/kernel/random/boot_id"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """The answers of one kind.
+
+    :ivar kind: of the facts
+    :ivar boots: ID of the boot in which each node answered, of the nodes that did; None where it was not read
+    """
+
+    kind: str
+    boots: typing.Mapping[str, typing.Optional[str]]
+
+
+def collect_answers(
+    kind: str, nodes: typing.Mapping[str, typing.Union[ObservedHcas, ObservedPlatform]]
+) -> typing.Optional[Answers]:
+    """Return the boots in the answers of the nodes; None where nobody was asked."""
+    boots = {name: seen.value.boot for name, seen in nodes.items() if seen.value is not None and seen.error is None}
+    return Answers(kind, boots) if boots else None
+
+
+def check(
+    check_id: str,
+    nodes: typing.Iterable[str],
+    asked: typing.Sequence[typing.Optional[Answers]],
+    cluster: typing.Sequence[ClusterNode],
+) -> typing.Iterator[Finding]:
+    """Return a finding for each node that the cluster knows and that gave an answer."""
+    answers = [one for one in asked if one is not None]
+    kubelets = {node.name: node.boot_id.lower() for node in cluster}
+    owners: dict[str, list[str]] = {}
+    for name, boot in kubelets.items():
+        owners.setdefault(boot, []).append(name)
+    for name in nodes:
+        given = {one.kind: (one.boots[name] or "").lower() for one in answers if name in one.boots}
+        if given and name in kubelets:
+            yield _check_node(check_id, name, given, kubelets[name], owners)
+
+
+def _check_node(
+    check_id: str,
+    name: str,
+    given: typing.Mapping[str, str],
+    told: str,
+    owners: typing.Mapping[str, typing.Sequence[str]],
+) -> Finding:
+    """:param given: ID of the boot by kind of fact
+    :param told: by the kubelet of the node
+    :param owners: names of the nodes whose kubelets tell a boot
+    """
+    expected = f"boot {told}, as its kubelet tells" if told else "the boot that its kubelet tells"
+    measured = ", ".join(f"{kind}: {f'boot {boot}' if boot else 'no boot'}" for kind, boot in sorted(given.items()))
+    odd = {kind: boot for kind, boot in sorted(given.items()) if not boot or boot != told}
+    if told and not odd:
+        return ok(check_id, name, f"boot {told}", expected)
+    compare = (
+        f"Compare '{_LOOK}' at the address of {name} with status.nodeInfo.bootID in kubectl get node {name} -o yaml"
+    )
+    if not told:
+        why = f"The kubelet of {name} tells no boot ID, so whose answers these are can't be compared."
+        return Finding(check_id, name, UNKNOWN, measured, expected, why, f"{compare}; restart the kubelet.")
+    others = {other: kind for kind, boot in odd.items() for other in (owners.get(boot, ()) if boot else ())}
+    if others:
+        whose = ", ".join(list(others)[:3])
+        why = (
+            f"The facts {', '.join(sorted({*others.values()}))} of {name} were read on the machine that the cluster"
+            f" knows as {whose}, so what the stages found of the one is true of the other."
+        )
+        remedy = f"Correct ansible_host of {name} and {whose} in the inventory, and run all stages. {compare}."
+        return Finding(check_id, name, FAIL, measured, expected, why, remedy)
+    if not all(odd.values()):
+        unread = ", ".join(kind for kind, boot in odd.items() if not boot)
+        why = f"The facts {unread} of {name} do not tell in which boot they were read, so it may be another machine."
+        return Finding(check_id, name, UNKNOWN, measured, expected, why, f"Run all stages. {compare}.")
+    why = (
+        f"The facts {', '.join(odd)} of {name} are of a boot that no kubelet tells: they are those of a machine that is"
+        " no node of the cluster, or the node has booted since."
+    )
+    remedy = f"{compare}. If they differ, correct ansible_host of {name}. If not, run all stages."
+    return Finding(check_id, name, UNKNOWN, measured, expected, why, remedy)
