@@ -113,9 +113,11 @@ def facts(
     state: typing.Optional[NodeState] = STATE,
     offered: typing.Optional[int] = 2,
 ) -> Facts:
-    node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": offered} if offered is not None else {})
+    node = ClusterNode(
+        "worker-1", {}, True, False, {"openshift.io/igb": offered} if offered is not None else {}, "boot-1"
+    )
     operators = OperatorFacts((), (), (), (node,), (state,) if state else ())
-    return Facts({"worker-1": ObservedHcas(NodeHcas((physical, *vfs)))}, {}, operators)
+    return Facts({"worker-1": ObservedHcas(NodeHcas((physical, *vfs), boot="boot-1"))}, {}, operators)
 
 
 def found(given: Facts, name: str, intent: Intent = INTENT) -> Finding:
@@ -142,6 +144,7 @@ def test_all_agree() -> None:
         "mtu",
         "allocatable",
         "sync",
+        "machine",
     ]
 
 
@@ -527,7 +530,8 @@ def ib_node(*vfs: Hca, node: int = 1, state: str = "ACTIVE") -> NodeHcas:
                 sriov=Sriov(16, len(vfs)),
             ),
             *vfs,
-        )
+        ),
+        boot="boot-1",
     )
 
 
@@ -560,7 +564,7 @@ def ib_facts(
     )
     nodes = {"worker-1": ib_node(*vfs, state=port), **({"worker-2": ib_node(*more, node=2)} if more else {})}
     subnets = {name: ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER),)) for name in nodes}
-    node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": 2})
+    node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": 2}, "boot-1")
     return Facts(
         {name: ObservedHcas(value) for name, value in nodes.items()},
         subnets,
@@ -871,7 +875,9 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         given = dataclasses.replace(
             given,
             nodes={
-                "worker-1": ObservedHcas(NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs)))
+                "worker-1": ObservedHcas(
+                    NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs), boot="boot-1")
+                )
             },
         )
         intent = parse_intent([{**INFINIBAND, "mtu": 4092, "network": {**FABRIC["network"], "link_state": "enable"}}])
@@ -981,7 +987,7 @@ def held(
 ) -> Facts:
     """The first VF is in a pod, and this is set for it."""
     vfs = (dataclasses.replace(VIRTUAL[0], netdevs=(), administration=administration), VIRTUAL[1])
-    seen = ObservedHcas(NodeHcas((PHYSICAL, *vfs))) if error is None else ObservedHcas(error=error)
+    seen = ObservedHcas(NodeHcas((PHYSICAL, *vfs), boot="boot-1")) if error is None else ObservedHcas(error=error)
     return dataclasses.replace(facts(), pods=pods, held={"worker-1": seen})
 
 
@@ -1051,7 +1057,9 @@ def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> No
         for address in ADDRESSES
     ]
     given = dataclasses.replace(
-        facts(vfs=tuple(busy)), pods=(full,), held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *busy)))}
+        facts(vfs=tuple(busy)),
+        pods=(full,),
+        held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *busy), boot="boot-1"))},
     )
     finding = found(given, "settings", SETTING)
     assert (finding.status, ADDRESSES[0] in finding.measured) == ("pass", True)
@@ -1059,7 +1067,7 @@ def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> No
     other = [dataclasses.replace(vf, administration=dataclasses.replace(TAKEN, vlan=7)) for vf in busy]
     assert (
         found(
-            dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other)))}),
+            dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other), boot="boot-1"))}),
             "settings",
             SETTING,
         ).status
@@ -1107,9 +1115,16 @@ def test_a_fabric_that_is_not_judged_hides_none_behind_it() -> None:
 
 def test_without_all_its_physical_functions_none_is_judged_alone() -> None:
     intent = parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}])
-    assert [finding.check.split(".")[1] for finding in check(intent, facts())] == ["members", "allocatable", "sync"]
-    findings = check(INTENT, dataclasses.replace(facts(), nodes={"worker-1": ObservedHcas(NodeHcas(()))}))
-    assert [finding.check.split(".")[1] for finding in findings] == ["members", "allocatable"] and findings[
+    assert [finding.check.split(".")[1] for finding in check(intent, facts())] == [
+        "members",
+        "allocatable",
+        "sync",
+        "machine",
+    ]
+    findings = check(
+        INTENT, dataclasses.replace(facts(), nodes={"worker-1": ObservedHcas(NodeHcas((), boot="boot-1"))})
+    )
+    assert [finding.check.split(".")[1] for finding in findings] == ["members", "allocatable", "machine"] and findings[
         0
     ].status == "fail"
 
@@ -1169,7 +1184,8 @@ def test_each_physical_function_has_its_own_part_of_the_state() -> None:
         ),
     )
     given = dataclasses.replace(
-        facts(state=state, offered=4), nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL, other, *vfs)))}
+        facts(state=state, offered=4),
+        nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL, other, *vfs), boot="boot-1"))},
     )
     findings = check(parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}]), given)
     assert statuses(findings, "report") == {

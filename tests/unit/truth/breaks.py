@@ -127,7 +127,7 @@ def cases(
     :param hints: the facts that are broken, with their types; None: all that stages are judged by
     """
     chance, roce = random.Random(fleet.shape.name), not fleet.shape.infiniband
-    for source, hint in (_fields() if hints is None else hints).items():
+    for source, hint in (types_of_facts() if hints is None else hints).items():
         if source not in fleet.facts:
             continue
         value, kind = fleet.facts[source], kind_of(source)
@@ -159,7 +159,7 @@ def cases(
 
 
 @functools.cache
-def _fields() -> typing.Mapping[Source, typing.Any]:
+def types_of_facts() -> typing.Mapping[Source, typing.Any]:
     """Type of the field of the stages' ``Facts``, by where it comes from."""
     found: dict[Source, typing.Any] = {}
     for stage, (facts, _check) in TABLE.items():
@@ -171,7 +171,7 @@ def _fields() -> typing.Mapping[Source, typing.Any]:
 
 def hint_of(source: Source) -> typing.Any:
     """Type of a fact."""
-    return _fields()[source]
+    return types_of_facts()[source]
 
 
 def _asked(value: typing.Any) -> str:

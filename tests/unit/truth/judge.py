@@ -9,13 +9,16 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding, judge
 
-from .breaks import Break, Case
+from .breaks import Break, Case, hint_of, types_of_facts
 from .fleet import Fleet
 
 #: from a closed gate to nothing at all
 CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
+#: fields that say why there is no value
+_REASONS = ("error", "silent", "lost", "barrier", "linked")
 
 
 @functools.cache
@@ -31,7 +34,17 @@ def findings(fleet: Fleet, stage: str, facts: typing.Any = None) -> tuple[Findin
 
 def verdict(fleet: Fleet, broken: Break) -> str:
     """Whether a stage closes its gate; if none does, whether one warns."""
-    return worst(fleet, (findings(fleet, stage, broken.facts) for stage in stages_of(broken.source)))
+    said = worst(fleet, (findings(fleet, stage, broken.facts) for stage in stages_of(broken.source)))
+    field = broken.case.fact.rpartition(".")[2].partition("[")[0]
+    if said == CLOSED or field not in _REASONS or broken.source not in {*broken.facts} & {*types_of_facts()}:
+        return said
+    # a value beside a reason why there is none is refused where it is read, before any check
+    try:
+        read = load(hint_of(broken.source), to_data(broken.facts[broken.source]), "facts")
+    except LoadError:
+        return CLOSED
+    facts = {**broken.facts, broken.source: read}
+    return worst(fleet, (findings(fleet, stage, facts) for stage in stages_of(broken.source)))
 
 
 def worst(fleet: Fleet, of_stages: typing.Iterable[tuple[Finding, ...]]) -> str:

@@ -74,7 +74,6 @@ _FIRST = (
     "Stage operators has judged it; after the network is made only what the operator wants and reports of functions"
     " counts."
 )
-_EITHER = "An observer gives a value or an error, not both."
 _ETHERNET = "Nothing of Ethernet is known by it."
 _EXPLAINS = "It explains what is absent, and nothing is."
 _PROVEN = "The packets that came back prove the server."
@@ -448,7 +447,6 @@ ROWS: tuple[Row, ...] = (
         ("node[].master.state",),
         "The managers of the fabric are asked after this, and their own word counts.",
     ),
-    Row(("subnets",), ("node[].error", "node[].silent", "node[].barrier", "node[].linked"), _EITHER),
     Row(("subnets", "topologies"), ("", "unasked node*"), "Nothing is asked of a fabric of Ethernet.", on=ROCE),
     Row(("topologies",), ("unasked node*",), "One port of a fabric shows it; the others are not asked.", on=INFINIBAND),
     Row(("ping_plan",), ("node.servers*",), _PROVEN),
@@ -536,11 +534,6 @@ ROWS: tuple[Row, ...] = (
         ("topologies",),
         (*(f"{_TOPOLOGY}nodes({kind}).aggregation" for kind in ("HCA", "leaf", "manager", "spine")),),
         "Then it is less than an HCA, and the ports of our HCAs are looked up all the same.",
-    ),
-    Row(
-        ("topologies",),
-        ("node.error", "node[].error", "node[].managers.ports[].error", "node[].managers.error", "node[].errors.error"),
-        _EITHER,
     ),
     Row(
         ("topologies",),
@@ -1304,7 +1297,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("hcas_in_use",),
-        (_PF[:-1], f"{_PF}*", _VF, f"{_VF}.*", "node.errors", "node.error"),
+        (_PF[:-1], f"{_PF}*", _VF, f"{_VF}.*", "node.errors"),
         "Only VFs in pods are judged here.",
     ),
     Row(
@@ -1475,7 +1468,6 @@ ROWS: tuple[Row, ...] = (
     Row(("job_pods.pods",), ("[].name", "[].functions[].interface"), _NAMES),
     Row(("job_pods.pods",), ("[].node",), "Nodes are alike.", OTHER),
     Row(("job_pods.pods",), ("[].functions[].rdma_device",), "The node shows it.", ("unread",)),
-    Row(("job_pods.pods",), ("[].error",), _EITHER),
     Row(
         ("bandwidth",),
         ("pods[].device",),

@@ -114,8 +114,8 @@ EXPLAINED: dict[str, Explanation] = {
             " What other findings say of the node is then true of another machine."
         ),
         measured=(
-            "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`), and the boot ID in its Node object, which its kubelet"
-            " writes."
+            "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`),"
+            " and the boot ID in its Node object, which its kubelet writes."
         ),
         causes=(
             "`ansible_host` of two nodes is swapped in the inventory.",

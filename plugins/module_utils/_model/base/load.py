@@ -23,6 +23,7 @@ import math
 import typing
 
 from ..boundary.form import Bound, Range
+from ..either import find_beside, list_sides
 from .errors import RdmaError
 from .once import find_second, list_keys
 from .text import kind_of, plain
@@ -238,6 +239,7 @@ class _FastDataclass:
         self.cls = cls
         self.fields: dict[str, tuple[typing.Any, Loader]] = {}
         self.observed = is_observed(cls)
+        self.sides = list_sides(cls)
 
     def __call__(self, data: typing.Any) -> typing.Any:
         if not self.observed:
@@ -255,7 +257,10 @@ class _FastDataclass:
         for key, item in data.items():
             plain_type, load_item = fields[key]
             values[key] = item if item.__class__ is plain_type else load_item(item)
-        return self.cls(**values)
+        made = self.cls(**values)
+        if self.sides is not None and find_beside(self.sides, made) is not None:
+            raise ValueError
+        return made
 
     def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
         """Return the loaders by name of the field: the plain type whose values are taken as they are, and what loads
@@ -527,12 +532,17 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
             problems.append(LoadError(_join(path, name), "missing", _describe(hints[name])))
             unread.add(name)
     unread.update(name for name, value in values.items() if value is _HOLE)
-    # not by its own __init__, which may refuse what is not whole
-    return (
-        make_partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
-        if problems
-        else cls(**values)
-    )
+    if problems:
+        # not by its own __init__, which may refuse what is not whole
+        return make_partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
+    made, sides = cls(**values), list_sides(cls)
+    beside = find_beside(sides, made) if sides is not None else None
+    if beside is not None:
+        value, reason = beside
+        expected = f"{value}, or a reason why there is none, and not both"
+        problems.append(LoadError(_join(path, reason), f"{_seen(data[reason])} beside {value}", expected))
+        return make_partial(cls, {}, tuple(fields))
+    return made
 
 
 @functools.cache

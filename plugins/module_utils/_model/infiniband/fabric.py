@@ -98,6 +98,7 @@ class SeenSubnet:
     """
 
     ONCE = ("rdma_device", "port")
+    EITHER = (("master",), ("error", "silent", "lost", "barrier", "linked"))
 
     rdma_device: RdmaDevice
     port: PortNumber
@@ -119,6 +120,8 @@ class ManagerPort:
     """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did
     not."""
 
+    EITHER = (("manager",), ("error",))
+
     lid: Lid
     manager: typing.Optional[SubnetManager] = None
     error: typing.Optional[str] = None
@@ -137,6 +140,8 @@ class SeenManagers:
         when it sweeps, so this proves a sweep, while its own count also rises with each answer to a standby that polls
         it. None when there is no other manager
     """
+
+    EITHER = (("activity_later",), ("error",))
 
     ports: typing.Annotated[tuple[ManagerPort, ...], MANAGERS] = ()
     error: typing.Optional[str] = None
@@ -276,6 +281,8 @@ class ErrorReport:
 class SeenErrors:
     """Two readings, ``seconds`` apart. error: why one of them is missing."""
 
+    EITHER = (("first", "later"), ("error",))
+
     first: typing.Optional[ErrorReport] = None
     later: typing.Optional[ErrorReport] = None
     seconds: Seconds = 0.0
@@ -291,6 +298,7 @@ class SeenTopology:
     """
 
     ONCE = ("rdma_device", "port")
+    EITHER = (("topology",), ("error",))
 
     rdma_device: RdmaDevice
     port: PortNumber

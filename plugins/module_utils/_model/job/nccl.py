@@ -270,6 +270,7 @@ class TrainingPod:
     """
 
     ONCE = ("name",)
+    EITHER = (("functions",), ("error",))
 
     name: Subdomain
     host: Host

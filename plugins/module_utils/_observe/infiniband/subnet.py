@@ -145,9 +145,9 @@ def _ask_once(name: PortName) -> SeenSubnet:
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
     except ParseError as error:
         return SeenSubnet(name.device, name.port, error=str(error))
-    return SeenSubnet(
-        name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout
-    )
+    if manager is not None:
+        return SeenSubnet(name.device, name.port, master=manager)
+    return SeenSubnet(name.device, name.port, error=finished.failure or None, silent=_SILENT in finished.stdout)
 
 
 def _read_lost_manager(name: PortName, lid: int) -> LostManager:
