@@ -159,8 +159,8 @@ def judged(
         ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
         ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),
         ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not tell"),
-        # an older kernel does not know the mode in which the port runs
-        ((400.0, 100.0), (400.0, 100.0), {}, "pass", "fail", ""),
+        # an older kernel does not know the mode in which the port runs; and the card can't carry it
+        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "By sysfs the card itself can do"),
     ],
 )
 def test_ethernet_with_two_nodes(
@@ -375,3 +375,28 @@ def test_no_fact_has_less_than_the_least_rate_of_a_link(rate: float) -> None:
     ):
         with pytest.raises(LoadError, match="the rate of a link"):
             load_exactly(kind, data)
+
+
+def _of_board(seen: ObservedHcas, board: str = "MT_0000000359") -> ObservedHcas:
+    value = typing.cast(NodeHcas, seen.value)
+    return ObservedHcas(NodeHcas((dataclasses.replace(value.hcas[0], board=board),)))
+
+
+def test_card_that_says_it_can_do_less_is_held_to_the_others_of_its_board() -> None:
+    """Its floor does not follow what it says of itself."""
+    half = PcieLink(8.0, 16, 8.0, 16, 16.0, 16, 256, 512)
+    nics = {"a": _of_board(nic(200.0, 200.0, 200.0, link=half)), "b": _of_board(nic(200.0, 200.0, 200.0))}
+    found = judged(nics, 0.4)
+    link = found["link", "storage a mlx5_0"]
+    assert link.status == "fail" and "runs at 8 GT/s x16, and card and slot can do 16 GT/s x16" in link.why
+    assert {item.status for (check_id, _subject), item in found.items() if check_id == "floor"} == {"fail"}
+    # a board of another PSID may be made so
+    other = {**nics, "a": _of_board(nic(200.0, 200.0, 200.0, link=half), "MT_0000000360")}
+    assert judged(other, 0.4)["link", "storage a mlx5_0"].status == "warn"
+
+
+def test_card_that_says_it_can_not_carry_its_own_port_is_a_warning() -> None:
+    half = PcieLink(8.0, 16, 8.0, 16, 8.0, 16, 256, 512)
+    found = judged({name: _of_board(nic(200.0, 200.0, 200.0, link=half)) for name in ("a", "b")}, 0.45)
+    link = found["link", "storage a mlx5_0"]
+    assert link.status == "warn" and "By sysfs the card itself can do 8 GT/s x16" in link.why

@@ -45,6 +45,8 @@ _HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
 
 #: node and PCI address of the function
 Function = tuple[str, str]
+#: vendor and device on PCI, and the PSID of the board
+_Board = tuple[str, str, str]
 
 
 def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
@@ -137,6 +139,7 @@ def find_line_rates(
     else:
         links = _find_ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
     expected = fabric.line_rate.expected_gbps
+    most = _find_most_of_boards([member.hca for _name, member, _pci in members])
     result = {}
     for (name, member, pci), (now, could, by) in zip(members, links):
         told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
@@ -144,9 +147,34 @@ def find_line_rates(
             found = HcaRates(member.hca.name, member.rail, None, *told)
         else:
             share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            found = HcaRates(member.hca.name, member.rail, now, *told, find_pcie(pci.link), share)
+            found = HcaRates(
+                member.hca.name, member.rail, now, *told, find_pcie(_with_most(member.hca, pci.link, most)), share
+            )
         result[name, pci.address] = found
     return result, membership.why
+
+
+def _find_most_of_boards(hcas: typing.Iterable[Hca]) -> dict[_Board, tuple[float, int]]:
+    """Return the speed and the width that cards of each board say they can do, at most. Cards of one board can do the
+    same, whatever one of them says: a fault of its link may lower what it says."""
+    most: dict[_Board, tuple[float, int]] = {}
+    for hca in hcas:
+        link = hca.pci.link if hca.pci else PcieLink()
+        if hca.pci and hca.board and PCIE_SPEED.fits(link.max_speed) and LANES.fits(link.max_width):
+            board = (hca.pci.vendor, hca.pci.device, hca.board)
+            speed, width = most.get(board, (0.0, 0))
+            most[board] = (max(speed, link.max_speed or 0.0), max(width, link.max_width or 0))
+    return most
+
+
+def _with_most(hca: Hca, link: PcieLink, most: typing.Mapping[_Board, tuple[float, int]]) -> PcieLink:
+    """Return the link with what its card can do, by the other cards of its board. What a card does not say stays
+    unknown."""
+    board = (hca.pci.vendor, hca.pci.device, hca.board) if hca.pci and hca.board else None
+    if board is None or link.max_speed is None or link.max_width is None:
+        return link
+    speed, width = most.get(board, (link.max_speed, link.max_width))
+    return dataclasses.replace(link, max_speed=speed, max_width=width)
 
 
 def find_pcie(link: PcieLink) -> Pcie:

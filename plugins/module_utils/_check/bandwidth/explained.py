@@ -153,6 +153,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The card is not seated well, or its riser is bad.",
             "The slot is smaller than the card (warn).",
             "MaxPayload is too low (warn).",
+            "The card reports a PCIe maximum below that of its board, or below the rate of its port (warn).",
             "`line_rate.expected_gbps` is below what the link runs at, without a reason (unknown).",
         ),
         look=(

@@ -160,3 +160,15 @@ def _pcie(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.
             why,
             "Move the card to a slot that offers what the card can, if the figures shall reach the link's rate.",
         )
+    elif pcie.could < enough and not pcie.trained_down:
+        why = (
+            f"By sysfs the card itself can do {pcie.text}, which carries {pcie.could:.4g} Gb/s of data, and the link"
+            f" could carry {found.could:g}. Few cards are made so; else what the card says of itself is wrong, and the"
+            " floor is too low."
+        )
+        yield _Said(
+            WARN,
+            why,
+            "Compare LnkCap in lspci -vv, as root, with the datasheet of the board. If the board can do more, replace"
+            " the card.",
+        )
