@@ -126,6 +126,20 @@ def test_without_tools_what_runs_decides() -> None:
             "fail",
             "LINK_TYPE_P1 is ETH(2), and the fabric 'compute' needs IB",
         ),
+        (
+            settings(LINK_TYPE_P1=("ETH(2)", None)),
+            "unknown",
+            "LINK_TYPE_P1 is ETH(2), and what the next reset brings does not show",
+        ),
+        (
+            lambda hca: dataclasses.replace(
+                hca,
+                running=ReportedSetting("28.43.1014", "devlink"),
+                stored=ReportedSetting("28.43.1014", "devlink"),
+            ),
+            "warn",
+            "devlink and the driver do not tell one version",
+        ),
         (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
         (

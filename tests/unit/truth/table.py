@@ -1035,7 +1035,7 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
     Row(
         ("disruption.plan",),
-        ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].rolled_by", "drains", "pauses"),
+        ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "drains", "pauses"),
         "The plan tells it to the reader.",
     ),
     Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
@@ -1044,7 +1044,7 @@ ROWS: tuple[Row, ...] = (
     Row(("disruption.plan",), ("pools",), "An order of turns; what comes of it is judged.", on=INFINIBAND),
     Row(
         ("disruption.plan",),
-        ("pools", "pools[]", *_under("pools[].", "nodes*", "at_once", "waves", "limit", "machines")),
+        _under("pools[].", "at_once", "waves", "limit"),
         "What comes of it is judged.",
         on=ROCE,
     ),

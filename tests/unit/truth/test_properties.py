@@ -118,16 +118,27 @@ def merged(base: typing.Any, one: typing.Any, other: typing.Any) -> typing.Any:
 #: a second fault of the same fact by which the first is about something that is not judged, and why: all of a kind, or
 #: the facts that begin so
 VOID: typing.Mapping[str, tuple[tuple[str, ...], str]] = {
-    "firmware": (("",), "an HCA of another address, or a setting of another name, is not asked for"),
-    "nic_devices.nics": (("",), "a NicDevice of another node or port is not of the fleet"),
-    "bios": (("",), "a BMC that was not asked, or an attribute of another setting; virtual functions prove the rest"),
-    "operators.images": (("",), "a rule of another source, or without mirrors, redirects nothing"),
+    "firmware": (
+        ("node.error", "node.hcas[].address", "node.hcas[].settings[].name"),
+        "an HCA of another address, or a setting of another name, is not asked for; nor is a node without the tools",
+    ),
+    "nic_devices.nics": (
+        ("devices[].node", "devices[].ports"),
+        "a NicDevice of another node or port is not of the fleet",
+    ),
+    "bios": (
+        ("node.settings[].key", "node.asserted"),
+        "an attribute of another setting, which virtual functions prove; or the user's word, where nothing is compared",
+    ),
+    "operators.images": (
+        ("rules[].source", "rules[].mirrors", "rules[].never"),
+        "a rule of another source, or without mirrors, redirects nothing, and one that allows the source forbids less",
+    ),
     "tuning": (("node.rows[cpu_model]", "node.rows[gpu_model]", "node.rows[hca_model]"), "a node of another kind"),
     "addresses": (("pools",), "a pool of another name or kind is not that of the fabric, which is yet to be made"),
     "hcas": (("node.hcas(PF).pci.link",), "a card that can do no more, in all that it says"),
     "topologies": (("node[].errors",), "ibqueryerrors names the counters that are above 0, so that it may name none"),
     "pings": (("node[].transmitted", "node[].received"), "more pings, of which each came back"),
-    "disruption.plan": (("pools[].machines",), "a pool that does not roll is not waited for"),
 }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.text import folded
 from ..._model.kubernetes.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
@@ -216,16 +217,30 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
 def report_not_rolled(
     planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
 ) -> typing.Iterator[Finding]:
-    """Pools that the plan rolls, and of which nobody saw that they did."""
+    """Pools that the plan rolls, by itself or by one of its nodes, and of which nobody saw that they did; and those of
+    which pool and nodes say different things."""
+    if planned is None:
+        return
     seen = {roll.pool for roll in rolls}
-    for pool in planned.pools if planned else ():
-        if pool.machines and pool.name not in seen:
-            expected, why = (
-                "all machines on the new configuration, after 1 roll",
-                "The plan rolls this pool, and nobody waited for it.",
-            )
-            remedy = "See the stage's other findings, then run the stage again."
-            yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
+    members = {pool.name: pool.nodes for pool in planned.pools if pool.machines}
+    by_nodes: dict[str, set[str]] = {}
+    for node in planned.nodes:
+        if node.rolled_by:
+            by_nodes.setdefault(node.rolled_by, set()).add(node.node)
+    unknown = {node.node for node in planned.nodes if node.action == "unknown"}
+    expected, remedy = (
+        "all machines on the new configuration, after 1 roll",
+        "See the stage's other findings, then run the stage again.",
+    )
+    for name in dict.fromkeys((*members, *by_nodes)):
+        subject = f"MachineConfigPool {name}"
+        if name not in seen:
+            why = "The plan rolls this pool, and nobody waited for it."
+            yield Finding(check, subject, UNKNOWN, "not waited for", expected, why, remedy)
+        odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
+        if odd:
+            why = f"The plan contradicts itself: pool and node do not both say that the pool rolls {folded(odd)}."
+            yield Finding(check, subject, UNKNOWN, "not known", expected, why, remedy)
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:

@@ -316,11 +316,16 @@ def _settings(
     for wish in wished:
         setting = seen.setting(wish.name)
         later = wish.met(setting.next) if setting is not None else None
-        if setting is None or later is None:
+        if setting is None:
             continue
         now = in_force(wish, setting, fabric, function)
         wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
-        if later and now is False:
+        if later is None:
+            if now is False and wish.needed:
+                why = f"{wish.name} is {setting.current}, and what the next reset brings does not show."
+                remedy = f"Run mstconfig -d {seen.address} -e query {wish.name} on the node, as root."
+                yield _Objection(UNKNOWN, _values_of(setting), wanted, why, remedy)
+        elif later and now is False:
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
             yield _Objection(FAIL, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
         elif not later and now:
@@ -490,6 +495,15 @@ def _waits(
             "the stored version runs",
             why,
             way_of_reset(device, function.address),
+        )
+    told = seen.running if seen else None
+    if told and told.value and hca.firmware and _find_parts(told.value) != _find_parts(hca.firmware):
+        yield _Objection(
+            WARN,
+            f"firmware {told.value} runs by {told.source}, {hca.firmware} by the driver",
+            "one version",
+            f"{told.source} and the driver do not tell one version, so which of them runs is not known.",
+            f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver.",
         )
     if nic and nic.waits:
         why = (
