@@ -324,7 +324,7 @@ def _settings(
             if now is False and wish.needed:
                 why = f"{wish.name} is {setting.current}, and what the next reset brings does not show."
                 remedy = f"Run mstconfig -d {seen.address} -e query {wish.name} on the node, as root."
-                yield _Objection(UNKNOWN, _values_of(setting), wanted, why, remedy)
+                yield _Objection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
         elif later and now is False:
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
             yield _Objection(FAIL, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
