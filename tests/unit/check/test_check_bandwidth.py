@@ -76,7 +76,7 @@ def intent(
 
 
 GEN5, GEN6 = (PcieLink(speed, 16, speed, 16, speed, 16, 256, 256) for speed in (32.0, 64.0))
-RATES = {100.0: (4, "EDR"), 200.0: (4, "HDR"), 400.0: (4, "NDR")}
+RATES = {40.0: (4, "QDR"), 100.0: (4, "EDR"), 200.0: (4, "HDR"), 400.0: (4, "NDR")}
 
 
 def ground(
@@ -1546,3 +1546,17 @@ def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typi
     assert (finding.status, finding.measured) == (status, f"{rounds} of 3 rounds, about 1 min, 25 min at most")
     # who met as many as were planned met enough
     assert statuses(given, wanted).get(("measured", "compute d")) == (None if rounds == 1 else "unknown")
+
+
+def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> None:
+    """Also where each port says it."""
+    seen = ground("ab")
+    for node in "ab":
+        (hca,) = seen["hcas"][node].value.hcas
+        halved = dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], rate_gbps=200.0),))
+        seen["hcas"][node] = ObservedHcas(NodeHcas((halved,)))
+    pods = tuple(dataclasses.replace(pod, rate_gbps=200.0) for pod in PODS)
+    given = facts(pair("a", "b", 195.0), pair("b", "a", 195.0), pods=pods, seen=seen)
+    assert found(given, "floor", AB).status == "fail"
+    finding = links(given)["compute b mlx5_0"]
+    assert (finding.status, "the topology shows 4X NDR" in finding.why) == ("fail", True)

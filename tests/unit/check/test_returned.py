@@ -132,3 +132,12 @@ def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -
     assert (
         "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy
     )
+
+
+def test_node_that_shows_the_boot_of_before_its_reset_is_unknown() -> None:
+    before, same = dataclasses.replace(BEFORE, boot="aa-1"), ObservedHcas(dataclasses.replace(BEFORE, boot="aa-1"))
+    outcome = NodeOutcome("a", "done", did=("reset",))
+    (found,) = check({"a": before}, {"a": same}, (outcome,))
+    assert found.status == "unknown" and "the boot that it had before its reset (aa-1)" in found.why
+    other = ObservedHcas(dataclasses.replace(BEFORE, boot="bb-2"))
+    assert [item.status for item in check({"a": before}, {"a": other}, (outcome,))] == ["pass"]

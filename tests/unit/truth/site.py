@@ -5,6 +5,7 @@ and what a teardown leaves of it."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import typing
 
@@ -124,7 +125,7 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),
         _source("platform", "rolled"): outcomes,
         _source("platform", "roll_error"): "",
-        Planned("hcas_before_reset"): {NODE: hcas[NODE].value},
+        Planned("hcas_before_reset"): {NODE: dataclasses.replace(hcas[NODE].value, boot=f"boot-before-{NODE}")},
         _source("operators", "mirror"): MirrorFacts(tuple(images)),
         _source("collectives", "collectives"): _collectives(intent),
         _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),

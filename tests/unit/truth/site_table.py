@@ -111,6 +111,11 @@ SITE: tuple[Row, ...] = (
         ),
         _COPIED,
     ),
+    Row(
+        ("hcas_before_reset",),
+        ("node.boot",),
+        "It is another boot than the present one; which machine that is, the present one tells.",
+    ),
     Row(("hcas_before_reset",), ("node.hcas(PF).ports[].rate_gbps",), _COPIED, ("unread", *LESS)),
     Row(
         ("hcas_before_reset",),

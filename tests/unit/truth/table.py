@@ -258,7 +258,8 @@ ROWS: tuple[Row, ...] = (
         _ETHERNET_ONLY,
         on=INFINIBAND,
     ),
-    Row(("hcas",), _under(_PF, "netdevs[].speed_gbps"), "The port shows its rate as well.", ("unread", "more"), ROCE),
+    Row(("hcas",), _under(_PF, "netdevs[].speed_gbps"), "The port shows its rate as well.", ("unread",), ROCE),
+    Row(("hcas",), _under(_PF, "netdevs[].speed_gbps"), "The card can't carry so much.", ("more",), ROCE, warns=True),
     Row(
         ("hcas",),
         _under(_PF, "netdevs[].supported_gbps"),
@@ -325,7 +326,7 @@ ROWS: tuple[Row, ...] = (
         NUMBER,
         INFINIBAND,
     ),
-    Row(("hcas",), _under(_PF, "ports[].rate_gbps"), _BOUGHT, NUMBER, INFINIBAND, warns=True),
+    Row(("hcas",), _under(_PF, "ports[].rate_gbps"), _BOUGHT, ("more",), INFINIBAND, warns=True),
     Row(
         ("hcas", "hcas_after_network"),
         _under(_PF, "ports[].pkeys*"),

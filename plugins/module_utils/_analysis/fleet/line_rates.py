@@ -260,8 +260,13 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
         elif port.guid not in ends:
             result.append((port.rate_gbps, None, "the topology does not show its link"))
         else:
-            far = ends[port.guid][0]
+            far, link = ends[port.guid]
             more = faster.get((port.guid, port.number)) or faster.get(end_of(far))
+            shown = (link.width or 0) * LANE_GBPS.get(link.speed or "", 0.0)
+            if not more and complete and shown > port.rate_gbps:
+                # whatever the node says of its own port, the fabric shows the link
+                result.append((port.rate_gbps, shown, f"the topology shows {link.width}X {link.speed}"))
+                continue
             could = _better(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
             result.append(
                 (

@@ -31,9 +31,8 @@ def check(
     :param before: by node; of those that were reset
     :param outcomes: of the roll
     """
-    for node in dict.fromkeys(
-        outcome.node for outcome in outcomes or () if outcome.was_reset and outcome.node not in before
-    ):
+    reset = dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset)
+    for node in (name for name in reset if name not in before):
         why = "It was reset, and what it had before was not kept, so nobody can say whether all of it came back."
         yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
     for node, had in before.items():
@@ -49,6 +48,10 @@ def check(
                 why,
                 "Bring the node back, and run from stage discover on: -e rdma_from=discover.",
             )
+            continue
+        if node in reset and had.boot and had.boot == seen.value.boot:
+            why = f"It shows the boot that it had before its reset ({had.boot}): no reset, or no look since."
+            yield Finding(_CHECK, node, UNKNOWN, "the same boot", _EXPECTED, why, _REMEDY)
             continue
         if not _list_physical(had):
             why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
