@@ -38,6 +38,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
+from ansible_collections.linerate.rdma.plugins.module_utils._model.either import list_sides
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
@@ -85,7 +86,12 @@ def sample(cls: typing.Any) -> typing.Any:
             )
         }
     if dataclasses.is_dataclass(cls):
-        return {name: sample(hint) for name, hint in typing.get_type_hints(cls, include_extras=True).items()}
+        # a value has no reason beside it why there is none
+        reasons = (list_sides(cls) or ((), ()))[1]
+        return {
+            name: getattr(cls, name, None) if name in reasons else sample(hint)
+            for name, hint in typing.get_type_hints(cls, include_extras=True).items()
+        }
     return {str: "x", int: 1, float: 1.0, bool: True, bytes: "AA=="}.get(cls, {})
 
 

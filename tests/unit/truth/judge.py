@@ -18,7 +18,7 @@ from .fleet import Fleet
 #: from a closed gate to nothing at all
 CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
 #: fields that say why there is no value
-_REASONS = ("error", "silent", "lost", "barrier", "linked")
+_REASONS = ("error", "silent", "barrier", "linked")
 
 
 @functools.cache

@@ -529,7 +529,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("topologies",),
         _under(f"{_TOPOLOGY}links(HCA).", "width", "speed"),
-        "The port of the HCA shows its rate itself.",
+        "The port of the HCA shows its rate itself, which counts where the link shows no more.",
+        ("unread", "less", "broken"),
     ),
     Row(
         ("topologies",),

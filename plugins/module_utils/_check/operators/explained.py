@@ -166,7 +166,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=(
             "cat /proc/sys/kernel/random/boot_id",
-            "kubectl get nodes -o custom-columns=NAME:.metadata.name,BOOT:.status.nodeInfo.bootID",
+            "kubectl get node NODE -o yaml",
         ),
         remedy="Correct `ansible_host` in the inventory, and run all stages: the facts are looked at again.",
     ),

@@ -110,23 +110,22 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "virtual_functions.machine": Explanation(
         means=(
-            "The answers of a node do not come from the machine that the cluster knows by its name, or nobody can tell."
-            " What other findings say of the node is then true of another machine."
+            "What was read of a node after the network was made is not of the machine on which its kubelet runs, or nobody"
+            " can tell. The virtual functions that were judged are then those of another machine."
         ),
         measured=(
             "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`),"
             " and the boot ID in its Node object, which its kubelet writes."
         ),
         causes=(
-            "`ansible_host` of two nodes is swapped in the inventory.",
-            "`ansible_host` leads to a machine that is no node of the cluster.",
-            "The node has booted since it was looked at.",
+            "The inventory leads to another node, or to a machine outside of the cluster (`ansible_host`).",
+            "The node booted after the virtual functions were read, as where the SR-IOV operator resets it once more.",
         ),
         look=(
             "cat /proc/sys/kernel/random/boot_id",
-            "kubectl get nodes -o custom-columns=NAME:.metadata.name,BOOT:.status.nodeInfo.bootID",
+            "kubectl get node NODE -o yaml",
         ),
-        remedy="Correct `ansible_host` in the inventory, and run all stages: the facts are looked at again.",
+        remedy="Correct the inventory; after a boot run from this stage on: `-e rdma_from=virtual_functions`.",
     ),
     "virtual_functions.members": Explanation(
         means=(

@@ -98,7 +98,7 @@ class SeenSubnet:
     """
 
     ONCE = ("rdma_device", "port")
-    EITHER = (("master",), ("error", "silent", "lost", "barrier", "linked"))
+    EITHER = (("master",), ("error", "silent", "barrier", "linked"))
 
     rdma_device: RdmaDevice
     port: PortNumber
