@@ -110,8 +110,8 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "virtual_functions.machine": Explanation(
         means=(
-            "What was read of a node after the network was made is not of the machine on which its kubelet runs, or nobody"
-            " can tell. The virtual functions that were judged are then those of another machine."
+            "What was read of a node after the network was made is not of the machine on which its kubelet runs,"
+            " or nobody can tell. The virtual functions that were judged are then those of another machine."
         ),
         measured=(
             "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`),"
