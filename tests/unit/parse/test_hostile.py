@@ -1416,6 +1416,11 @@ DATA.update(
         "redfish.resources.next_page": Data(
             parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)
         ),
+        "redfish.resources.cut_jobs": Data(
+            lambda data: parser("redfish.resources.cut_jobs")([data]),
+            [{**DELL_JOB, "JobState": "Scheduled"}],
+            ([],),
+        ),
         "redfish.resources.parse_bios_jobs": Data(
             lambda data: parser("redfish.resources.parse_bios_jobs")([data]),
             [{**DELL_JOB, "JobState": "Scheduled"}],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -152,3 +153,11 @@ def test_allowed_cpus_in_any_number_of_lines_are_counted_together() -> None:
     start = time.process_time()
     parse("another 0-65535\n" * 100_000)
     assert many < 50 * max(0.02, time.process_time() - start)
+
+
+def test_the_error_of_a_pod_names_some_of_any_number_of_devices() -> None:
+    """It is told of each rail of the node, in the one fact of all nodes."""
+    links = json.dumps([{"ifname": f"mlx5_{number}", "netdev": f"eth{number}"} for number in range(20_000)])
+    with pytest.raises(ProbeError) as caught:
+        parse(f"rdma {links}").device("net1")
+    assert "and 19988 more" in str(caught.value) and len(str(caught.value)) < 1_000

@@ -29,6 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.ses
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import cut_jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import (
     BiosQuery,
     Registries,
@@ -282,6 +283,20 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
     assert bios.jobs == () and state(bios, sriov=True) == "pending"
     # the registry was read while there was a job: that all is read-only says nothing about an attribute
     assert setting(bios, "sriov").attributes[0].read_only == ""
+
+
+def test_jobs_of_any_size_are_cut_as_they_come(serve: Serve, trust: Trust) -> None:
+    """A BMC that told 96 jobs of 4 MiB took 2 GiB of the controller."""
+    server = serve()
+    large = {"Oem": ["x" * 100] * 10_000, "Message": "y" * 100_000}
+    jobs = [{**JOB, **large, "Id": f"JID_{number}"} for number in range(3)]
+    server.faults[f"{JOBS}?$expand=*($levels=1)"] = Fault(body=json.dumps({"Members": jobs}).encode())
+    assert [one.id for one in seen(server, trust).jobs or ()] == ["JID_0", "JID_1", "JID_2"]
+    (kept, *_rest) = cut_jobs(jobs)
+    assert sorted(kept) == ["@odata.id", "CompletionTime", "Id", "JobState", "JobType", "Message", "Name"]
+    assert len(json.dumps(kept)) < 1_000
+    server.faults[f"{JOBS}?$expand=*($levels=1)"] = Fault(body=json.dumps({"Members": [JOB] * 1_001}).encode())
+    assert "more than 1000 jobs of the BIOS" in seen(server, trust).errors[0]
 
 
 def test_a_queue_of_jobs_in_pages(serve: Serve, trust: Trust) -> None:

@@ -21,6 +21,8 @@ _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGN
 #: of those, the ones that did not do their work
 _FAILED = re.compile(r"failed|exception|errors", re.IGNORECASE)
 _BIOS_JOB = "BIOSConfiguration"
+#: texts of a job, beside its link
+_ASKED_OF_JOBS = ("Id", "JobState", "JobType", "Name", "Message", "CompletionTime")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,6 +205,15 @@ def next_page(data: Data) -> str:
     if found is not None and not is_path(found):
         raise ParseError("the next page of a collection", str(found), "a path on this BMC")
     return found or ""
+
+
+def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
+    """Keep of jobs what is asked of them, and none but those of the BIOS: a job may have as many bytes as an answer."""
+    return [
+        {**{key: text_at(job, key) for key in _ASKED_OF_JOBS}, "@odata.id": link(job)}
+        for job in jobs
+        if isinstance(job, dict) and text_at(job, "JobType") == _BIOS_JOB
+    ]
 
 
 def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:

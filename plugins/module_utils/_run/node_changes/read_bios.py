@@ -32,6 +32,8 @@ SECONDS = 60.0
 _MOST_PARSED = 64
 #: of a job queue: pages of 50 on an iDRAC, which keeps 256 jobs; jobs of a page whose BMC tells them one by one only
 _MOST_PAGES, _MOST_JOBS = 8, 32
+#: jobs of the BIOS that are kept, those that are over among them: an iDRAC has 256 of all kinds
+_MOST_BIOS_JOBS = 1_000
 #: of registries among which the supported systems decide; of systems behind one BMC
 _MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
 #: causes that concern one resource alone
@@ -322,8 +324,11 @@ def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
             paths = resources.list_members(answer, source)
             if len(paths) > _MOST_JOBS:
                 raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
-            jobs = [session.get(path) for path in paths]
-        found += jobs
+            found += resources.cut_jobs(session.get(path) for path in paths)
+        else:
+            found += resources.cut_jobs(jobs)
+        if len(found) > _MOST_BIOS_JOBS:
+            raise session.error("not_understood", f"it has more than {_MOST_BIOS_JOBS} jobs of the BIOS", "")
         page = resources.next_page(answer)
         if not page:
             return found
