@@ -817,6 +817,7 @@ DATA: dict[str, Data] = {
         parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
     ),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.unread_pod": Data(parser("kubernetes.core.unread_pod"), POD),
     "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
