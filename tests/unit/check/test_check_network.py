@@ -487,7 +487,10 @@ def test_pods_have_the_pod_network_without_any_object() -> None:
     ],
 )
 def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: dict[str, typing.Any], status: list[str]) -> None:
-    plan = dataclasses.replace(PLAN, pools=(PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),))
+    plan = DisruptionPlan(
+        (NodePlan("worker-1", "reboot", rolled_by="worker"),),
+        (PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),),
+    )
     assert [
         found
         for _check, _subject, found in told(

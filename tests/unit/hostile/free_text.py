@@ -12,6 +12,11 @@ import typing
 
 #: by reason: class and its fields
 TABLE: dict[str, str] = {
+    "CEL, in a length that the API server bounds, and values that are compared and never shown unescaped": (
+        """
+        Device attributes; DeviceClass selectors; DeviceWay selectors; Part kind value
+        """
+    ),
     "words of a system or of the collection for a reader, which every page and every message escapes": (
         """
         AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy;

@@ -70,7 +70,7 @@ def made(refusal: str = "", **after: str) -> ObservedFirmwareSet:
 
 def test_what_is_wanted_and_stored_waits_for_a_power_cycle() -> None:
     found = seen(ATS)
-    assert found is not None and found.boots == ("7c4d2f1e",) and found.error == found.blind == ""
+    assert found is not None and found.boots == ("boot-node-1",) and found.error == found.blind == ""
     (difference,) = found.differences
     assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and choose_action(
         found.differences

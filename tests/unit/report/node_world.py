@@ -96,8 +96,17 @@ class Servers:
         )
 
     def runs(self, node: str, address: str, version: str) -> Servers:
-        """The same with an HCA of other firmware."""
-        return self.hca(node, int(address[5:7], 16) - 0x10, lambda hca: dataclasses.replace(hca, firmware=version))
+        """The same with an HCA of other firmware, by the driver and by the tools."""
+        told = self.firmware[node].value
+        assert told is not None
+        hcas = tuple(
+            dataclasses.replace(hca, running=ReportedSetting(version, "sysfs")) if hca.address == address else hca
+            for hca in told.hcas
+        )
+        shown = dataclasses.replace(
+            self, firmware={**self.firmware, node: ObservedFirmware(dataclasses.replace(told, hcas=hcas))}
+        )
+        return shown.hca(node, int(address[5:7], 16) - 0x10, lambda hca: dataclasses.replace(hca, firmware=version))
 
 
 def socket(world: World, rail: int) -> int:
@@ -176,7 +185,7 @@ def servers(world: World) -> Servers:
                 "1021",
                 settings=settings,
                 settings_from="mstconfig",
-                running=ReportedSetting("28", "sysfs"),
+                running=ReportedSetting(hca.firmware or "", "sysfs"),
             )
             for hca in cards
             if hca.pci
