@@ -147,7 +147,9 @@ class World:
                     }
                 raise ApiError(404, "NotFound", "not found", path)
 
-            def metadata(self, kind: typing.Any, namespace: str, selector: str = "") -> typing.Iterator[Resource]:
+            def metadata(
+                self, kind: typing.Any, namespace: str, selector: str = "", fields: str = ""
+            ) -> typing.Iterator[Resource]:
                 plural = kind[1]
                 if plural == world.refuses:
                     raise ApiError(403, "Forbidden", f"cannot list {plural}", plural)

@@ -464,8 +464,9 @@ def test_a_pod_of_a_tenant_that_is_too_large_keeps_its_own_node_out_alone(
     """Empty terms of an affinity are two bytes each in etcd, and two values each in an answer."""
     monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 2_000)
     monkeypatch.setattr(answers, "MOST_OBJECT", 2_000)
-    terms = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}] * 4_000}}}
-    site.world.add("huge", node, affinity=terms)
+    terms: Resource = {"nodeSelectorTerms": [{}] * 4_000}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    site.world.add("huge", node, affinity=affinity)
     found = states(site.run())
     assert {name for name, state in found.items() if state == "done"} == set(found) - set(blocked) and found
     if blocked:

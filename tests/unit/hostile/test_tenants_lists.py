@@ -360,7 +360,7 @@ def test_values_are_counted_outside_of_strings(text: bytes, values: int) -> None
 def test_the_largest_object_that_etcd_takes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty message has two bytes in etcd, and two signs of values in an answer: 750,000 have 1.5 MiB."""
     monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 1_000_000)
-    terms = [{}] * (1_572_864 // 2)
+    terms: list[dict[str, str]] = [{}] * (1_572_864 // 2)
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     pod = {"metadata": {"name": "huge", "namespace": "tenant"}, "spec": {"affinity": affinity}}
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": [pod]}, separators=(",", ":")).encode()
