@@ -36,9 +36,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     shared,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either import list_sides
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
-from ansible_collections.linerate.rdma.plugins.module_utils._model.either import list_sides
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES

@@ -23,7 +23,7 @@ import math
 import typing
 
 from ..boundary.form import Bound, Range
-from ..either import find_beside, list_sides
+from .either import find_beside, list_sides
 from .errors import RdmaError
 from .once import find_second, list_keys
 from .text import kind_of, plain
