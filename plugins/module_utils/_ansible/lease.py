@@ -63,19 +63,26 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
         return
     end_by_interrupt()
     keeper = Keeper(cluster, me, _name(module))
-    with progress(module.params.get("progress_file")) as say:
-        keeper.take(_is_noted(note, me), time.sleep, say, WAIT)
+    _take(module, keeper, _is_noted(note, me))
     if note:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(keeper.working(stays=bool(note)))
+        with keeper.working(stays=bool(note)):
             guard = Guard(keeper.ask)
             yield HeldLease(cluster.guarded(guard.check), me.run, guard)
     except KeyboardInterrupt:
         if note:
             remove(note)
         raise
+
+
+def _take(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
+    """Take the Lease, and tell the user while another run has it.
+
+    :raises LeaseHeld: another run has it after the wait
+    """
+    with progress(module.params.get("progress_file")) as say:
+        keeper.take(noted, time.sleep, say, WAIT)
 
 
 @contextlib.contextmanager
