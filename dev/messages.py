@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What tools can print when they fail, from their own source: ``python -m dev.messages FOLDER [TOOL...]``.
+"""The messages of tools that fail, from their own source: ``python -m dev.messages FOLDER [TOOL...]``.
 
 Each list is the union over the releases below. A test holds each line of it against the vocabularies of ``_parse``. For
 a new release: add its tag, and give the folder with a clone of each project.
@@ -40,7 +40,7 @@ _GO = re.compile(
 
 
 class Source(typing.NamedTuple):
-    """Where a tool's messages stand.
+    """The places of a tool's messages in its source.
 
     :ivar project: name of its clone
     :ivar tags: releases

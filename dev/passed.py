@@ -39,7 +39,7 @@ class PassedFiles:
         self.whole = hashlib.sha256(" ".join(sorted(self.files.values())).encode()).hexdigest()[:20]
 
     def is_known(self) -> bool:
-        """Whether the files have passed together as they are."""
+        """Return whether the files have passed together as they are."""
         return self.whole in self._read()
 
     def list_others(self) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which facts each stage is judged by: where each field of its ``Facts`` comes from. Pure; _app/frame.py reads them."""
+"""The facts by which each stage is judged: the source of each field of its ``Facts``. _app/frame.py reads them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.device_se
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
-    Device,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
@@ -27,13 +26,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
     DeviceRequest,
     DeviceSlice,
     DeviceWay,
+    SliceDevice,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_selectors import parse
 
 ROOT = "resource.kubernetes.io/pcieRoot"
 
 
-def nic(**changes: typing.Any) -> Device:
+def nic(**changes: typing.Any) -> SliceDevice:
     attributes: dict[str, typing.Any] = {
         "dra.net/rdma": True,
         "dra.net/ifName": "eth1",
@@ -42,10 +42,10 @@ def nic(**changes: typing.Any) -> Device:
         ROOT: "a",
     }
     attributes.update({f"dra.net/{name}" if name != "root" else ROOT: value for name, value in changes.items()})
-    return Device({name: value for name, value in attributes.items() if value != "absent"})
+    return SliceDevice({name: value for name, value in attributes.items() if value != "absent"})
 
 
-def slices(*nodes: typing.Sequence[Device], driver: str = "dra.net") -> tuple[DeviceSlice, ...]:
+def slices(*nodes: typing.Sequence[SliceDevice], driver: str = "dra.net") -> tuple[DeviceSlice, ...]:
     return tuple(
         DeviceSlice(driver, f"worker-{number}", 1, f"worker-{number}", len(devices), tuple(devices))
         for number, devices in enumerate(nodes, 1)
@@ -202,7 +202,7 @@ def test_claims_of_one_pod_are_on_one_node(first: DeviceRequest, second: DeviceR
     assert all("a/nic, b/nic" in item.why and item.measured == "2 devices on a node, of 3" for item in found)
 
 
-GPU = Device({ROOT: "a"})
+GPU = SliceDevice({ROOT: "a"})
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,14 @@ GPU = Device({ROOT: "a"})
         # on AKS the NICs have none, and so it is never met
         ([[nic(root="absent")]], [[GPU]], "no device that request nic may take has this attribute"),
         ([[nic(root="b")]], [[GPU]], "on no node enough of them do"),
-        ([[nic(root="b")], [nic()]], [[GPU], [Device({ROOT: "b"})]], "on no node enough of them do"),
+        ([[nic(root="b")], [nic()]], [[GPU], [SliceDevice({ROOT: "b"})]], "on no node enough of them do"),
         ([[nic(root="b"), nic()]], [[GPU]], ""),
         # a list of values, as newer drivers have it, may have any
         ([[nic(root=None)]], [[GPU]], ""),
     ],
 )
 def test_constraint_on_one_value(
-    nics: typing.Sequence[typing.Sequence[Device]], gpus: typing.Sequence[typing.Sequence[Device]], words: str
+    nics: typing.Sequence[typing.Sequence[SliceDevice]], gpus: typing.Sequence[typing.Sequence[SliceDevice]], words: str
 ) -> None:
     asked = claim(request(), request(name="gpu", of="gpu"), matches=[DeviceMatch(ROOT)])
     found = list(check_selectors("job rdma", asked, known(*slices(*nics), *slices(*gpus, driver="gpu.nvidia.com"))))

@@ -27,9 +27,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job impor
     VolumeClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
-    Device,
     DeviceClass,
     DeviceSlice,
+    SliceDevice,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
@@ -1348,7 +1348,7 @@ NAMED = dataclasses.replace(
             1,
             "worker-1",
             2,
-            (Device({"dra.net/ifName": "eth1"}), Device({"dra.net/ifName": "eth2"})),
+            (SliceDevice({"dra.net/ifName": "eth1"}), SliceDevice({"dra.net/ifName": "eth2"})),
         ),
         SLICES[1],
     ),
@@ -1520,7 +1520,7 @@ def test_channel_of_a_compute_domain_beside_the_job(nodes: int, numbers: int, st
         }
     )
     driver, name = "compute-domain.nvidia.com", "compute-domain-default-channel.nvidia.com"
-    channel = Device({f"{driver}/type": "channel", f"{driver}/id": 0})
+    channel = SliceDevice({f"{driver}/type": "channel", f"{driver}/id": 0})
     selector = f"device.driver == '{driver}' && device.attributes['{driver}'].type == 'channel'"
     world = dataclasses.replace(
         THERE,

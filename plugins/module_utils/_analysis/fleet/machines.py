@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the answers of a node come from the machine that the cluster knows by the name of the node: by the ID of the
-boot, which the answer and the kubelet both tell. Check ids: ``operators.machine``, ``virtual_functions.machine``."""
+"""The machine behind the answers of a node, compared with the one that the cluster knows by the name of the node: by
+the ID of the boot, which both report. Check ids: ``operators.machine``, ``virtual_functions.machine``."""
 
 from __future__ import annotations
 

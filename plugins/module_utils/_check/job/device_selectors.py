@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which devices of the cluster the selectors of a request leave, as far as they can be evaluated here."""
+"""The devices of the cluster that the selectors of a request leave, as far as they can be evaluated here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..._model.base.errors import ParseError
 from ..._model.base.text import cut, folded
 from ..._model.kubernetes.device_claims import (
     MOST_OF_NODE,
-    Device,
     DeviceClaim,
     DeviceClaims,
     DeviceMatch,
     DeviceRequest,
     DeviceWay,
+    SliceDevice,
 )
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding
 from ..._parse.kubernetes.device_selectors import Part, parse
@@ -34,7 +34,7 @@ class _Unknown(Exception):
     """The value can't be told here."""
 
 
-class Choice(typing.NamedTuple):
+class DeviceChoice(typing.NamedTuple):
     """Devices that a way of a request may take.
 
     :ivar sure: devices of each node that fit
@@ -44,13 +44,13 @@ class Choice(typing.NamedTuple):
     :ivar selected: whether there is a selector at all
     """
 
-    sure: typing.Mapping[str, tuple[Device, ...]]
-    doubted: typing.Mapping[str, tuple[Device, ...]]
+    sure: typing.Mapping[str, tuple[SliceDevice, ...]]
+    doubted: typing.Mapping[str, tuple[SliceDevice, ...]]
     lacking: tuple[str, ...] = ()
     unevaluated: tuple[str, ...] = ()
     selected: bool = False
 
-    def of_node(self, node: str, doubted: bool) -> tuple[Device, ...]:
+    def of_node(self, node: str, doubted: bool) -> tuple[SliceDevice, ...]:
         """Return the devices of a node, with those that are of no node by name."""
         found = [*self.sure.get(node, ()), *(self.sure.get("", ()) if node else ())]
         if doubted:
@@ -65,7 +65,7 @@ class Choice(typing.NamedTuple):
 
 def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find requests whose selectors leave too few devices on each node, and constraints that no node can meet."""
-    chosen: dict[str, tuple[DeviceRequest, list[Choice]]] = {}
+    chosen: dict[str, tuple[DeviceRequest, list[DeviceChoice]]] = {}
     for request in claim.requests:
         choices = [choose(way, known) for way in request.ways]
         if None in choices:
@@ -121,13 +121,13 @@ def check_totals(
             yield Finding(_CHECK, subject, FAIL, measured, "devices for all claims of the pod", why, remedy)
 
 
-def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:
+def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
     """Return the devices that a way may take; None where its class is not known."""
     kind = next((item for item in known.classes if item.name == way.device_class), None)
     if kind is None:
         return None
-    sure: dict[str, list[Device]] = {}
-    doubted: dict[str, list[Device]] = {}
+    sure: dict[str, list[SliceDevice]] = {}
+    doubted: dict[str, list[SliceDevice]] = {}
     lacking: dict[str, None] = {}
     unevaluated: dict[str, None] = {}
     selectors = (*kind.selectors, *way.selectors)
@@ -151,7 +151,7 @@ def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:
                     fits = None
             if fits is not False:
                 (sure if fits else doubted).setdefault(node, []).append(device)
-    return Choice(
+    return DeviceChoice(
         {node: tuple(found) for node, found in sure.items()},
         {node: tuple(found) for node, found in doubted.items()},
         tuple(lacking),
@@ -160,7 +160,7 @@ def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[Choice]:
     )
 
 
-def fits_selector(text: str, driver: str, device: Device) -> bool:
+def fits_selector(text: str, driver: str, device: SliceDevice) -> bool:
     """Tell whether a selector is true of a device.
 
     :raises _Lacking: it names an attribute that the device does not have
@@ -184,7 +184,7 @@ def _parse(text: str) -> typing.Optional[Part]:
 _Value = typing.Union[str, int, bool, list[typing.Any]]
 
 
-def _value(part: Part, driver: str, device: Device) -> _Value:
+def _value(part: Part, driver: str, device: SliceDevice) -> _Value:
     """:raises _Lacking, _Unknown: as ``fits_selector``"""
     if part.kind == "literal" and part.value is not None:
         return part.value
@@ -210,14 +210,14 @@ def _value(part: Part, driver: str, device: Device) -> _Value:
     raise _Unknown
 
 
-def _boolean(part: Part, driver: str, device: Device) -> bool:
+def _boolean(part: Part, driver: str, device: SliceDevice) -> bool:
     found = _value(part, driver, device)
     if not isinstance(found, bool):
         raise _Unknown
     return found
 
 
-def _join(part: Part, driver: str, device: Device) -> bool:
+def _join(part: Part, driver: str, device: SliceDevice) -> bool:
     """One part that decides outweighs an error in another one, in whatever order they stand."""
     decides, unknown = part.kind == "||", False
     lacking: typing.Optional[_Lacking] = None
@@ -236,13 +236,13 @@ def _join(part: Part, driver: str, device: Device) -> bool:
     return not decides
 
 
-def _has(name: str, device: Device) -> bool:
+def _has(name: str, device: SliceDevice) -> bool:
     if device.attributes is None:
         raise _Unknown
     return name in device.attributes
 
 
-def _attribute(part: Part, device: Device) -> _Value:
+def _attribute(part: Part, device: SliceDevice) -> _Value:
     name = str(part.value)
     there = _has(name, device)
     if part.kind == "has":
@@ -285,7 +285,9 @@ def _selectors(request: DeviceRequest) -> str:
     return folded(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
 
 
-def _report_none(subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceWay, Choice]]) -> Finding:
+def _report_none(
+    subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceWay, DeviceChoice]]
+) -> Finding:
     lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
     measured = " or ".join(f"{item.most(True)} of {way.count} devices on a node" for way, item in ways)
     why = (
@@ -328,7 +330,7 @@ def _report_unknown(subject: str, request: DeviceRequest, unevaluated: typing.Se
 def _check_match(
     subject: str,
     match: DeviceMatch,
-    chosen: typing.Mapping[str, tuple[DeviceRequest, list[Choice]]],
+    chosen: typing.Mapping[str, tuple[DeviceRequest, list[DeviceChoice]]],
     claim: DeviceClaim,
 ) -> typing.Iterator[Finding]:
     """Find a constraint that no node can meet: all devices of these requests have one value of an attribute."""
@@ -357,11 +359,11 @@ def _check_match(
     yield _report_match(subject, match, f"no node with one {match.attribute}", why)
 
 
-def _may_have(name: str, device: Device) -> bool:
+def _may_have(name: str, device: SliceDevice) -> bool:
     return device.attributes is None or name in device.attributes
 
 
-def _meets(name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[Choice]]]) -> bool:
+def _meets(name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[DeviceChoice]]]) -> bool:
     """Tell whether enough devices of a node may have one value, in all requests."""
     seen = [
         [(way.count, _values(name, item.of_node(node, True))) for way, item in zip(request.ways, choices)]
@@ -371,7 +373,7 @@ def _meets(name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, lis
     return any(all(any(_count(value, found) >= count for count, found in ways) for ways in seen) for value in wanted)
 
 
-def _values(name: str, devices: typing.Iterable[Device]) -> list[typing.Union[str, int, bool, None]]:
+def _values(name: str, devices: typing.Iterable[SliceDevice]) -> list[typing.Union[str, int, bool, None]]:
     """Return the value of each device that has the attribute; None where it may be any."""
     return [(item.attributes or {}).get(name) for item in devices if _may_have(name, item)]
 

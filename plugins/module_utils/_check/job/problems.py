@@ -129,8 +129,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "NCCL could not merge HCAs into one, as it was told to.",
         (
             "Correct NCCL_NET_FORCE_MERGE (names as in ls /sys/class/infiniband), or leave it unset;"
-            " NCCL_IB_MERGE_NICS=0"
-            " merges none."
+            " NCCL_IB_MERGE_NICS=0 merges none."
         ),
     ),
     "no_libibverbs": (
@@ -154,8 +153,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "A call of libibverbs failed: the text names the call, and the error of the system.",
         (
             "See dmesg of the node at that time, and ulimit -l in the container. Compare rdma-core in the image with"
-            " the"
-            " driver on the node."
+            " the driver on the node."
         ),
     ),
     "gid_settings": (
@@ -176,8 +174,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "A variable forces a feature that these machines do not have.",
         (
             "Remove the variable: NCCL_MNNVL_ENABLE and NCCL_NVLS_ENABLE take 2, NCCL_IB_OOO_RQ and NCCL_CUMEM_ENABLE"
-            " take"
-            " their default when they are unset."
+            " take their default when they are unset."
         ),
     ),
     "gpu_initiated": (
@@ -277,8 +274,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "The memory of a GPU is used up.",
         (
             "See nvidia-smi on that node for processes of an earlier job. Leave NCCL some memory: each communicator"
-            " takes"
-            " hundreds of MiB, fewer channels (NCCL_MAX_CTAS) take less."
+            " takes hundreds of MiB, fewer channels (NCCL_MAX_CTAS) take less."
         ),
     ),
     "threads": (
@@ -330,8 +326,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "A file that describes the topology can't be read, or is of another machine or release.",
         (
             "See NCCL_TOPO_FILE and NCCL_GRAPH_FILE in the job and in its image. Where the machine is no virtual one,"
-            " use"
-            " none; otherwise compare it with NCCL_TOPO_DUMP_FILE=/tmp/topology.xml of the machine."
+            " use none; otherwise compare it with NCCL_TOPO_DUMP_FILE=/tmp/topology.xml of the machine."
         ),
     ),
     "no_algorithm": (
@@ -344,8 +339,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "There is no way between two ranks: neither NVLink or PCIe, nor shared memory, nor a network.",
         (
             "Take NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA out of the job, and see which network"
-            " the"
-            " ranks use (NCCL_DEBUG=INFO)."
+            " the ranks use (NCCL_DEBUG=INFO)."
         ),
     ),
     "topology": (
@@ -356,8 +350,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         ),
         (
             "Write what NCCL sees to a file (NCCL_TOPO_DUMP_FILE=/tmp/topology.xml), and compare it with lspci -tv of"
-            " the"
-            " machine. In virtual machines use the NCCL_TOPO_FILE of the provider."
+            " the machine. In virtual machines use the NCCL_TOPO_FILE of the provider."
         ),
     ),
     "collective_mismatch": (
@@ -400,8 +393,7 @@ CAUSES: dict[str, tuple[Status, str, str]] = {
         "UCX or libfabric is told to use a device or a transport that the pod does not have.",
         (
             "Compare UCX_NET_DEVICES, UCX_TLS, FI_VERBS_DEVICE_NAME or FI_VERBS_IFACE of the job with ucx_info -d,"
-            " fi_info and"
-            " ibv_devices in the pod; unset, each takes what there is."
+            " fi_info and ibv_devices in the pod; unset, each takes what there is."
         ),
     ),
     "no_transport_between": (

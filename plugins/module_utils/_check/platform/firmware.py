@@ -479,7 +479,8 @@ def _waits(
 ) -> typing.Iterator[_Objection]:
     """Yield a version, or a change of NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
-    running = (seen.running.value if seen and seen.running else None) or hca.firmware
+    told = seen.running if seen else None
+    running = (told.value if told else None) or hca.firmware
     stored, source = (
         (nic.firmware, "NicDevice")
         if nic and nic.firmware
@@ -496,7 +497,6 @@ def _waits(
             why,
             way_of_reset(device, function.address),
         )
-    told = seen.running if seen else None
     if told and told.value and hca.firmware and _find_parts(told.value) != _find_parts(hca.firmware):
         yield _Objection(
             WARN,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the controller has for the stages that ask the API server. Filled by _ansible/controller.py, judged by
+"""The means of the controller for the stages that ask the API server. Filled by _ansible/controller.py, judged by
 _check/validate/controller.py."""
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class DeviceClass:
 
 
 @dataclasses.dataclass(frozen=True)
-class Device:
+class SliceDevice:
     """A device of a slice.
 
     :ivar attributes: by domain and name; None: a value that is not compared here, such as a version or a list. None in
@@ -183,7 +183,7 @@ class DeviceSlice:
     generation: int
     node: Subdomain
     devices: int
-    members: tuple[Device, ...] = ()
+    members: tuple[SliceDevice, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,11 +231,11 @@ class DeviceClaims:
         return {node: count for node, count in self._counted.get(driver, {}).items() if node}
 
     @functools.cached_property
-    def members(self) -> dict[tuple[str, str], list[Device]]:
+    def members(self) -> dict[tuple[str, str], list[SliceDevice]]:
         """Return the devices by driver and node; the node is empty where it is not said by a name."""
-        found: dict[tuple[str, str], list[Device]] = {}
+        found: dict[tuple[str, str], list[SliceDevice]] = {}
         for item in self._newest:
-            devices = item.members or (Device(),) * min(item.devices, MOST_OF_NODE + 1)
+            devices = item.members or (SliceDevice(),) * min(item.devices, MOST_OF_NODE + 1)
             found.setdefault((item.driver, item.node), []).extend(devices)
         return found
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the user of the kubeconfig may do. Made by rights_needed.py, asked by _observe/kubernetes/rights.py."""
+"""The rights of the user of the kubeconfig. Made by rights_needed.py, asked by _observe/kubernetes/rights.py."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def read_counted(
     seconds: float = 0.0,
     most_signs: int = 0,
 ) -> tuple[bytes, int]:
-    """What a server sends, and how many values of JSON are in it.
+    """Return the answer of a server, and the number of JSON values in it.
 
     :param most: bytes
     :param most_values: 0 for any number, which is not counted then

@@ -132,14 +132,14 @@ class Cluster:
         return read_object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
-        """Of the API server, such as v1.34.4.
+        """Return the version of the API server, such as v1.34.4.
 
         :raises ApiError: no answer
         """
         return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
 
     def serves(self, group: str) -> bool:
-        """Whether the server knows an API group, such as security.openshift.io.
+        """Return whether the server knows an API group, such as security.openshift.io.
 
         :raises ApiError: any other refusal than that it does not
         """
@@ -152,7 +152,7 @@ class Cluster:
         return True
 
     def read(self, path: str) -> Resource:
-        """What a path of the API has, such as the list of its resources.
+        """Return the answer to a path of the API, such as the list of its resources.
 
         :raises ApiError: also when it is not there, or larger than a page of objects may be
         """

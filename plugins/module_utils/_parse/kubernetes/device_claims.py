@@ -14,7 +14,6 @@ import typing
 
 from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
 from ..._model.kubernetes.device_claims import (
-    Device,
     DeviceClaim,
     DeviceClass,
     DeviceMatch,
@@ -22,6 +21,7 @@ from ..._model.kubernetes.device_claims import (
     DeviceSlice,
     DeviceWay,
     PodClaim,
+    SliceDevice,
     TakenClaim,
 )
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
@@ -141,14 +141,14 @@ def read_slice(resource: Resource) -> DeviceSlice:
     )
 
 
-def _device(device: Resource, driver: str, what: str) -> Device:
+def _device(device: Resource, driver: str, what: str) -> SliceDevice:
     """Parse a device: of v1beta1 what it has is in ``basic``."""
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
     if len(attributes) > _MOST:
         raise ResourceError(f"{what}: a device has {len(attributes)} attributes; {_MOST} are the most")
     tainted = any(item.get("effect") in _TAINTS for item in _few(basic, "taints", what))
-    return Device(
+    return SliceDevice(
         {_attribute_name(name, driver, what): _attribute_value(item) for name, item in attributes.items()}, tainted
     )
 
