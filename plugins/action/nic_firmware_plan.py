@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.nic_configuration_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.nic_configuration_operator import (
     read_templates,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core

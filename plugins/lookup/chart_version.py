@@ -41,7 +41,7 @@ import typing
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import version_in
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import version_in
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 

@@ -72,9 +72,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import needed
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.rights import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     namespace_of_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

@@ -86,7 +86,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import read_definitions
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import read_definitions
 
 
 def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:

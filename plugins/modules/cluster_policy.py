@@ -75,7 +75,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ClusterPolicies
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.gpu_operator import enable_rdma
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy
 
 

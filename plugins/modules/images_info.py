@@ -208,8 +208,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.registry import Logins, list_secrets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import TABLE, job_needs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import look_at_charts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import by_olm
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import look_at_charts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import parse_logins
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan

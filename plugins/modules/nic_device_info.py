@@ -112,9 +112,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import FIRMWARE_PLAN, NicDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.nic_configuration_operator import (
-    observe,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.nic_configuration_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_nics import wait_for_nics
 
 

@@ -236,12 +236,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
     job_needs,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm import default_values
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operator_namespaces import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm import default_values
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operator_namespaces import (
     examine,
     find_absent,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import (
     by_olm,
     list_examples,
     observe,

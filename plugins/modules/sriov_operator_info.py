@@ -194,9 +194,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.feature_discovery import add_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import add_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     kept_release,
     observe,
 )

@@ -126,7 +126,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     namespace_of_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import node_pool, policy

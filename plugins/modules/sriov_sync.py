@@ -174,7 +174,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import r
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     namespace_of_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import policy
 
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"

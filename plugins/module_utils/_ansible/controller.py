@@ -21,7 +21,7 @@ from .._model.kubernetes.rights_needed import needed
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import ApiError
 from .._observe.kubernetes.rights import observe
-from .._observe.kubernetes.sriov_operator import namespace_of_operator
+from .._observe.operators.sriov_operator import namespace_of_operator
 from .._observe.process.command import run
 from .cluster import connect, library, select_options
 from .credentials import find_credentials

@@ -13,12 +13,10 @@ from kubernetes.client.exceptions import ApiException
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import UnreadNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import addresses, answers, client
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
-    nic_configuration_operator as nics,
-)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import nic_configuration_operator as nics
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     observe as observe_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core, inventory

@@ -23,8 +23,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.r
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband import ibping, subnet
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import helm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement import commands, counters
@@ -155,7 +155,7 @@ WORDS: dict[str, dict[str, str]] = {
         "tool.path": "a program of the PATH",
         "*asked": "made from parts that are looked at where it is made",
     },
-    "_observe/kubernetes/helm.py": {
+    "_observe/operators/helm.py": {
         "path": "a program of the PATH, or a path",
         "file": "made here",
         "*argv": "made from parts that are looked at where it is made",

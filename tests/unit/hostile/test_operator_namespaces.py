@@ -17,11 +17,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
     OperatorsSeen,
     UntrustedNamespace,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import operator_namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operator_namespaces import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import operator_namespaces
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operator_namespaces import (
     examine,
     find_absent,
     prove_release,

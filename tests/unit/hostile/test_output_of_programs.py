@@ -18,12 +18,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorChart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm, yaml_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
     MOST_CHART,
     MOST_VALUES,
     read_documents,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import helm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from lab.processes import wait_until
@@ -106,7 +107,8 @@ def measured(tmp_path: pathlib.Path, code: str) -> dict[str, typing.Any]:
     body = "\n".join(f"    {line}" for line in code.splitlines())
     script.write_text(
         "import json, resource, time\n"
-        f"from {UTILS}._observe.kubernetes import helm, yaml_documents\n"
+        f"from {UTILS}._observe.kubernetes import yaml_documents\n"
+        f"from {UTILS}._observe.operators import helm\n"
         f"from {UTILS}._observe.process import command\n"
         f"from {UTILS}._model.operators.operators import OperatorChart\n"
         f"def work():\n{body}\n"

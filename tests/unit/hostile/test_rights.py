@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME as LEASE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.olm import serves
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.olm import serves
 from ansible_collections.linerate.rdma.plugins.module_utils._render.network.network import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (

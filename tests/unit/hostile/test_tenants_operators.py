@@ -11,10 +11,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs, operators, sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import operators, sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import account_of, list_accounts
 
 

@@ -11,12 +11,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import feature_discovery, jobs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
     MOST_YAML,
     read_yaml,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import feature_discovery
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged, Resource
 
 LEVELS = 7

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackMo
 from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
 from ansible_collections.linerate.rdma.plugins.lookup import failure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import helm
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause, _unforeseen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK, ROOT, tasks

@@ -11,8 +11,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import helm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import MOST_CHART
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import helm
 from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors import run_module
 from ansible_collections.linerate.rdma.tests.unit.parse.test_charts import PRINTED
 

@@ -102,7 +102,7 @@ def test_a_chart_that_is_not_to_be_had_leaves_the_others(
 def test_a_chart_that_never_comes_ends_at_its_limit(
     helm: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.helm.LIMIT", 0.3)
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.helm.LIMIT", 0.3)
     _code, result = look(helm, capsys, charts={"sriov-network-operator": {"chart": "oci://hangs.example/chart"}})
     assert "did not end within 0.3 s" in result["unlisted"][0]
 

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.fea
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.feature_discovery import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import (
     add_discovery,
     observe,
 )

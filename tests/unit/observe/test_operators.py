@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.ope
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.operators import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.operators import (
     by_olm,
     list_examples,
     observe,

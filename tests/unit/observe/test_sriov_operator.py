@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.sriov_operator import (
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
     established,
     is_operator,
     namespace_of_operator,

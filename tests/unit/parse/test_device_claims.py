@@ -9,7 +9,6 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
-    Device,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
@@ -18,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
     DeviceSlice,
     DeviceWay,
     PodClaim,
+    SliceDevice,
     TakenClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import (
@@ -107,7 +107,7 @@ SLICE = {
 
 def test_a_slice_has_some_devices_of_a_node() -> None:
     assert read_slice(named("ResourceSlice", SLICE)) == DeviceSlice(
-        "dra.net", "worker-1", 3, "worker-1", 2, (Device({}), Device({}))
+        "dra.net", "worker-1", 3, "worker-1", 2, (SliceDevice({}), SliceDevice({}))
     )
     assert read_slice(named("ResourceSlice", {**SLICE, "nodeName": None, "allNodes": True})).node == ""
     for wrong, said in (
@@ -148,7 +148,9 @@ def test_a_device_has_attributes_of_the_driver_and_of_others() -> None:
         ({**device, "taints": [taint]}, True),
         ({**device, "taints": [{**taint, "effect": "None"}]}, False),
     ):
-        assert read_slice(named("ResourceSlice", {**SLICE, "devices": [found]})).members == (Device(read, tainted),)
+        assert read_slice(named("ResourceSlice", {**SLICE, "devices": [found]})).members == (
+            SliceDevice(read, tainted),
+        )
     for wrong in ({"a b": {"int": 1}}, {f"a{number}": {"int": 1} for number in range(33)}):
         with pytest.raises(ResourceError, match="attribute"):
             read_slice(named("ResourceSlice", {**SLICE, "devices": [{"name": "a", "attributes": wrong}]}))

@@ -25,8 +25,8 @@ from ..._observe.kubernetes.apply import Outcome, Waits, ours, stable
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
-from ..._observe.kubernetes.olm import kind_of_definition, of_namespaces
 from ..._observe.kubernetes.shell import Clock
+from ..._observe.operators.olm import kind_of_definition, of_namespaces
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
 

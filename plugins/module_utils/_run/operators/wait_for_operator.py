@@ -11,7 +11,7 @@ from ..._model.intent.intent import ClusterIntent
 from ..._model.operators.sriov_operator import OperatorFacts
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.shell import Clock
-from ..._observe.kubernetes.sriov_operator import namespace_of_operator, observe
+from ..._observe.operators.sriov_operator import namespace_of_operator, observe
 from ..cluster.poll import poll
 
 PAUSE_SECONDS = 2.0

@@ -24,9 +24,9 @@ from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import nvidia_network_operator, sriov_operator
 from ..._parse.operators.config_daemon_log import last_error
 from ..._parse.operators.nfd_and_olm import olm_object
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Resource
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.kinds import Resource
 from .operator_namespaces import prove_release
 
 #: of the custom resource definitions, those of these API groups

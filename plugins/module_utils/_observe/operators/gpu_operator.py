@@ -9,10 +9,10 @@ import typing
 
 from ..._model.kubernetes.host import ClusterPolicies
 from ..._parse.kubernetes.resource import name_of
-from .apply import FIELD_MANAGER
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Resource
+from ..kubernetes.apply import FIELD_MANAGER
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.kinds import Resource
 
 Render = typing.Callable[[str], Resource]
 

@@ -23,9 +23,9 @@ from ..._parse.kubernetes.pulled_images import pulled_images
 from ..._parse.kubernetes.resource import mapping_at
 from ..._parse.operators.charts import definitions_text
 from ..._store.files import read_bytes
+from ..kubernetes.kinds import Resource
+from ..kubernetes.yaml_documents import MOST_CHART, MOST_FILE, read_documents
 from ..process.command import Finished, each, run, search_path
-from .kinds import Resource
-from .yaml_documents import MOST_CHART, MOST_FILE, read_documents
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0

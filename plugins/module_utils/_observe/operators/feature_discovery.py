@@ -14,10 +14,10 @@ from ..._model.operators.sriov_operator import OperatorFacts
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.operators.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Resource
-from .yaml_documents import read_yaml
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.kinds import Resource
+from ..kubernetes.yaml_documents import read_yaml
 
 #: a cluster has one, and a worker mounts one
 _MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4

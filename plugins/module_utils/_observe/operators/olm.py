@@ -12,10 +12,10 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
 from ..._parse.kubernetes.resource import items_of, mapping_at, name_of
 from ..._parse.operators import olm
-from .answers import Choice
-from .client import Cluster
-from .errors import ApiError
-from .kinds import Kind, Resource
+from ..kubernetes.answers import Choice
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.kinds import Kind, Resource
 
 
 def of_namespaces(namespaces: typing.Container[str]) -> Choice:

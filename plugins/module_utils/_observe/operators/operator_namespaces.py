@@ -28,10 +28,10 @@ from ..._parse.kubernetes.tenancy import (
     role_of,
     strangers,
 )
-from .apply import existing
-from .client import Cluster
-from .errors import ApiError
-from .foreign import everything
+from ..kubernetes.apply import existing
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.foreign import everything
 
 #: how many names a cause has
 _NAMED = 5

@@ -28,9 +28,9 @@ from ..._parse.kubernetes.resource import labels_of
 from ..._parse.operators.charts import olm_examples
 from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector
 from ..._parse.operators.nfd_and_olm import olm_object
-from .client import Cluster
-from .jobs import JobReader
-from .kinds import Resource
+from ..kubernetes.client import Cluster
+from ..kubernetes.jobs import JobReader
+from ..kubernetes.kinds import Resource
 
 
 def by_olm(cluster: Cluster) -> bool:

@@ -8,8 +8,8 @@ from ..._model.base.marks import LABEL, MANAGER
 from ..._model.node.firmware import NicDevice, NicDevices, NicTemplate, UnreadNic
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.operators.nic_configuration_operator import nic_device, nic_template, node_of
-from .client import Cluster
-from .errors import ApiError
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
 
 
 def observe(cluster: Cluster) -> NicDevices:
