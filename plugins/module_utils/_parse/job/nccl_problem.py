@@ -13,9 +13,9 @@ import ipaddress
 import re
 import typing
 
+from ..._model.base.vocabulary import Vocabulary, compile_vocabulary, find_kind
 from ..pods import libibverbs
 from . import transports
-from .vocabulary import Vocabulary, compile_vocabulary, find_kind
 
 Kind = typing.Literal[
     "",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .vocabulary import Vocabulary, compile_vocabulary, find_kind
+from ..._model.base.vocabulary import Vocabulary, compile_vocabulary, find_kind
 
 Kind = typing.Literal[
     "",
