@@ -25,6 +25,7 @@ import typing
 from ..boundary.form import Bound, Range
 from .either import find_beside, list_sides
 from .errors import RdmaError
+from .observed import Observed, is_observed
 from .once import find_second, list_keys
 from .text import kind_of, plain
 
@@ -135,7 +136,7 @@ def _fast(cls: typing.Any) -> Loader:
         return _fast_tuple(_fast_item(arguments[0]), list_keys(arguments[0]))
     if origin is dict:
         return _fast_dict(_fast(_key_type(arguments[0])), _fast(arguments[1]))
-    if origin is None and dataclasses.is_dataclass(cls):
+    if dataclasses.is_dataclass(class_of(cls)):
         return _FastDataclass(cls)
     if cls in (bool, int, float, str):
         return _fast_plain(cls)
@@ -236,10 +237,10 @@ class _FastDataclass:
     """Loads a dataclass. What its fields take is looked up at its first use: a class may hold others of its kind."""
 
     def __init__(self, cls: typing.Any) -> None:
-        self.cls = cls
+        self.type, self.cls = cls, class_of(cls)
         self.fields: dict[str, tuple[typing.Any, Loader]] = {}
         self.observed = is_observed(cls)
-        self.sides = list_sides(cls)
+        self.sides = list_sides(self.cls)
 
     def __call__(self, data: typing.Any) -> typing.Any:
         if not self.observed:
@@ -247,7 +248,7 @@ class _FastDataclass:
         try:
             return self._load(data)
         except Exception:  # whatever it is, the exact way says what is wrong with this node
-            return load_exactly(self.cls, data)
+            return load_exactly(self.type, data)
 
     def _load(self, data: typing.Any) -> typing.Any:
         if not isinstance(data, dict):
@@ -265,7 +266,7 @@ class _FastDataclass:
     def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
         """Return the loaders by name of the field: the plain type whose values are taken as they are, and what loads
         all others."""
-        hints = _read_hints(self.cls)
+        hints = read_hints(self.type)
         self.fields = {
             field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
             for field in dataclasses.fields(self.cls)
@@ -373,7 +374,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
         return _collect_dict(arguments, data, path, problems)
     if is_observed(cls):
         return _load_observed(cls, data, path, problems)
-    if dataclasses.is_dataclass(cls):
+    if dataclasses.is_dataclass(class_of(cls)):
         return _collect_dataclass(cls, data, path, problems)
     try:
         return _load_plain(cls, data, path)
@@ -464,11 +465,6 @@ def _collect_formed(
     return _HOLE
 
 
-def is_observed(cls: typing.Any) -> bool:
-    """Return whether a class is the observation of one node: a value, or why there is none."""
-    return dataclasses.is_dataclass(cls) and _list_names(typing.cast(typing.Any, cls)) == ("value", "error")
-
-
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     """Load the observation of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
@@ -476,7 +472,7 @@ def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[
     try:
         return _collect_dataclass(cls, data, path, _First())
     except LoadError as error:
-        return cls(None, f"what it answered is refused: {error}")
+        return Observed(None, f"what it answered is refused: {error}")
 
 
 def _collect_dict(
@@ -494,11 +490,12 @@ def _collect_dict(
 
 
 def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    hints, cls = read_hints(cls), class_of(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
         return make_partial(cls, {}, tuple(fields))
-    hints, values = _read_hints(cls), {}
+    values: dict[str, typing.Any] = {}
     unread: set[str] = set()
     misspelt: set[str] = set()
     absent = [name for name in fields if name not in data]
@@ -550,11 +547,23 @@ def _list_names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
+def class_of(cls: typing.Any) -> typing.Any:
+    """Return the class of a type: of ``Observed[NodeHcas]`` the class ``Observed``."""
+    return typing.get_origin(cls) or cls
+
+
 @functools.cache
-def _read_hints(cls: typing.Any) -> dict[str, typing.Any]:
-    """Return its field types; reading them out of the annotations is slow, and a topology has a hundred thousand
-    records."""
-    return typing.get_type_hints(cls, include_extras=True)
+def read_hints(cls: typing.Any) -> dict[str, typing.Any]:
+    """Return the types of the fields of a dataclass, by their names; those of ``Observed[NodeHcas]`` with ``NodeHcas``
+    in the place of the type variable. To read them is slow, and a topology has a hundred thousand records."""
+    of = class_of(cls)
+    given = dict(zip(getattr(of, "__parameters__", ()), typing.get_args(cls)))
+    return {
+        name: hint[tuple(given.get(variable, variable) for variable in hint.__parameters__)]
+        if getattr(hint, "__parameters__", ())
+        else hint
+        for name, hint in typing.get_type_hints(of, include_extras=True).items()
+    }
 
 
 def _load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
