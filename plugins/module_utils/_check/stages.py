@@ -12,6 +12,7 @@ import typing
 from .._model.intent.intent import Intent
 from .._model.run.findings import Finding
 from .bandwidth import check as bandwidth
+from .bandwidth import facts as bandwidth_facts
 from .collectives import check as collectives
 from .compare import check as compare
 from .discover import check as discover
@@ -40,7 +41,7 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "host": (host.Facts, host.check),
-    "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "bandwidth": (bandwidth_facts.Facts, bandwidth.check),
     "collectives": (collectives.Facts, collectives.check),
     "compare": (compare.Facts, compare.check),
     "training": (training.Facts, training.check),
