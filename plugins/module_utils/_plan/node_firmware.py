@@ -27,14 +27,14 @@ FIRMWARE = "firmware"
 class Unmet:
     """A setting that is not as wanted, now or after the next reset.
 
-    :ivar is_in_force: whether it is now; None where the firmware does not say
+    :ivar in_force: whether it is now; None where the firmware does not say
     :ivar stored: the next reset brings it
     """
 
     address: str
     wish: DesiredSetting
     setting: FirmwareSetting
-    is_in_force: typing.Optional[bool]
+    in_force: typing.Optional[bool]
     stored: bool
 
     @property
