@@ -10,7 +10,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import GRACE, SuspectTimer, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import GRACE, SuspectTimer
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import facts
