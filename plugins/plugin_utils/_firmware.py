@@ -12,7 +12,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_answers
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, collect_fleet
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import Fleet, collect_fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_traits
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicDevices, ObservedFirmware

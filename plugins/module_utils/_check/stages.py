@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import typing
 
-from .._model.base.load import read_hints
+from .._model.base.load_exactly import read_hints
 from .._model.intent.intent import Intent
 from .._model.run.findings import Finding
 from .bandwidth import check as bandwidth
+from .bandwidth import facts as bandwidth_facts
 from .collectives import check as collectives
 from .compare import check as compare
 from .discover import check as discover
@@ -43,7 +44,7 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "host": (host.Facts, host.check),
-    "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "bandwidth": (bandwidth_facts.Facts, bandwidth.check),
     "collectives": (collectives.Facts, collectives.check),
     "compare": (compare.Facts, compare.check),
     "training": (training.Facts, training.check),

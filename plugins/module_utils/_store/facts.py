@@ -16,7 +16,8 @@ import typing
 from urllib.parse import quote
 
 from .._model.base.errors import wrap_unforeseen
-from .._model.base.load import LoadError, load, to_data
+from .._model.base.load import load, to_data
+from .._model.base.load_error import LoadError
 from .._model.base.plausible import wrong_schema, wrong_time
 from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.base.text import cut, cut_texts

@@ -11,7 +11,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import class_of, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.observed import is_observed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample

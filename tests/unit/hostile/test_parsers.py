@@ -21,12 +21,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
-    LoadError,
-    class_of,
-    load,
-    read_hints,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Form, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample

@@ -37,7 +37,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either import list_sides
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import class_of, load, read_hints, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart

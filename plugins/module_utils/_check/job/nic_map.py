@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.addresses.arithmetic import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
