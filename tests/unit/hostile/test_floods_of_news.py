@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, watch
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers, watch
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
@@ -85,6 +85,7 @@ def event(number: int, uid: str, time: str = "2026-11-28T11:00:00Z") -> Item:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observer_view, "MOST_EVENTS", 100)
+    monkeypatch.setattr(observers, "MOST_EVENTS", 100)
     monkeypatch.setattr(observer_view, "MOST_OF_OBJECT", 10)
 
 

@@ -14,7 +14,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import adds_to, strangers
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers_namespace
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
+    observer_view,
+    observers_namespace,
+    observers_removal,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observers as run
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -42,7 +46,7 @@ class World(play.World):
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[World]:
-    monkeypatch.setattr(run, "LOOK", 0.01)
+    monkeypatch.setattr(observers_removal, "LOOK", 0.01)
     monkeypatch.setattr(run, "SETTLE", 0.01)
     world = World(play.node("worker-1"), openshift=True)
     world.start()
