@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     apply_all,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, Resource, kind_of
 from ansible_collections.linerate.rdma.plugins.modules.custom_resources import KINDS as REMOVED

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, client
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import _essence
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -23,7 +23,7 @@ OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 20_000)
-    monkeypatch.setattr(client, "MOST_HELD", 2_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 2_000)
 
 
 def named(namespace: str, name: str, **more: typing.Any) -> Item:

@@ -19,7 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
