@@ -21,8 +21,9 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.operators.sriov_operator import NodeState, OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from . import guids
 from . import settings as vf_settings
-from .settings import FunctionReports
+from .function_reports import FunctionReports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +129,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
         findings += machines.check("virtual_functions.machine", facts.nodes, answers, facts.operators.nodes)
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
-        findings += vf_settings.check_duplicate_guids(read)
+        findings += guids.check_duplicate_guids(read)
     return tuple(findings)
 
 
@@ -185,9 +186,9 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
     if owns_rdma(layers.fabric):
         findings.append(_check_rdma(layers))
     if is_infiniband(layers.fabric):
-        findings.append(vf_settings.check_guids(layers))
+        findings.append(guids.check_guids(layers))
     return findings + [
-        finding for finding in (vf_settings.link_state(layers), vf_settings.check_idle(layers)) if finding
+        finding for finding in (vf_settings.check_link_state(layers), vf_settings.check_idle(layers)) if finding
     ]
 
 
