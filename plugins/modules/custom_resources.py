@@ -234,15 +234,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
-    Outcome,
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
     Removal,
-    apply_all,
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import take_back
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"

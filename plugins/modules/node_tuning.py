@@ -112,7 +112,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import TuningSet
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import (
     collect_kernel_settings,

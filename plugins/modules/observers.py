@@ -200,8 +200,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     Wanted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import (

@@ -216,7 +216,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 

@@ -22,9 +22,9 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 
 from .._model.base import escape
 from .._model.base.text import cut
-from .._observe.kubernetes.apply import Outcome
 from .._observe.kubernetes.client import Cluster
 from .._observe.kubernetes.errors import ApiError, api_error
+from .._observe.kubernetes.outcome import Outcome
 from .._parse.kubernetes.no_answer import cause_of
 from .credentials import Credentials, find_credentials
 from .fact_modules import FACT_SPEC

@@ -16,8 +16,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import RailTrial
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, plan_proof
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
+    NodesHardware,
+    learn_gpus,
+    plan_proof,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import pick_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog

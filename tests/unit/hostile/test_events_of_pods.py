@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_readiness import ReadinessWait
 
 KUBELET = {"source": {"component": "kubelet", "host": "worker-1"}}

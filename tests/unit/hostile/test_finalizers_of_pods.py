@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import of_observers
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Kind
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finalizers import (

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers, watch
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
@@ -111,7 +111,7 @@ def test_events_about_other_objects_hide_none_of_the_observers_from_the_first_lo
 
 
 def test_a_list_of_a_few_objects_ends_however_few_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_PASSED", 3)
+    monkeypatch.setattr(cluster_reader, "MOST_PASSED", 3)
     server = Server(events=[event(number, stranger(number)) for number in range(2000)])
     assert not Cluster(server).list("Event", most=100, only=lambda item: item["metadata"]["name"] == "e1999").items
 

@@ -12,15 +12,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import _judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import FOREIGN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
-    Outcome,
-    Removal,
-    apply_all,
-    remove_all,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, Resource, kind_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.modules.custom_resources import KINDS as REMOVED
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}

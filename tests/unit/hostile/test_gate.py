@@ -23,7 +23,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_stand
 
 CONTROL = "node-role.kubernetes.io/control-plane"

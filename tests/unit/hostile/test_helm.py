@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import kept_release
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder

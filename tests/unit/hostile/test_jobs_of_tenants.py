@@ -40,7 +40,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     Finding,
     judge,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_networks

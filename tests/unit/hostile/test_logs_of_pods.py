@@ -18,8 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     Network,
     Select,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
 
@@ -75,7 +76,7 @@ class Server:
 def test_a_kubelet_that_gives_no_log_is_not_the_api_server(
     parts: typing.Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "LOG_SECONDS", 0.05)
+    monkeypatch.setattr(cluster_reader, "LOG_SECONDS", 0.05)
     server = Server(parts())
     begin = time.monotonic()
     with pytest.raises(ApiError, match="the kubelet of the pod's node gives no log") as caught:

@@ -12,15 +12,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LABEL, OWN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import apply
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
-    Outcome,
-    Removal,
-    remove_all,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import remove
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
@@ -267,7 +264,7 @@ def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(
         looked.append(namespace)
         api.now += 200
 
-    monkeypatch.setattr(apply, "objects_of_others", slow)
+    monkeypatch.setattr(remove, "objects_of_others", slow)
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
     outcomes = {
         item.applied.name: item.applied

@@ -12,7 +12,11 @@ from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import report_unread
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import UnreadNic
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import addresses, answers, client
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+    addresses,
+    answers,
+    cluster_reader,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import nic_configuration_operator as nics
@@ -110,7 +114,7 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nine kubelets, each with an object that is just small enough, end no list."""
-    monkeypatch.setattr(client, "MOST_HELD", 80_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 80_000)
     monkeypatch.setattr(answers, "LARGE_VALUES", 1_000)
     large = [node(number, [] if number == 13 else LARGE[:8_000]) for number in range(10, 19)]
     large[3]["metadata"]["labels"] = {f"l{number}": "x" for number in range(15_000)}
@@ -125,7 +129,7 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
 
 
 def test_a_list_of_many_small_nodes_is_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_HELD", 1_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 1_000)
     with pytest.raises(ApiError, match="all objects have more than 1000 values"):
         Cluster(Server(nodes=[node(number) for number in range(200)])).list("Node")
 
@@ -234,7 +238,7 @@ def observer(name: str) -> Item:
 
 
 def test_mirror_pods_of_any_size_and_number_keep_no_observer_from_being_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_HELD", 1_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 1_000)
     small = {**mirror(3), "status": {"containers": LARGE[:300]}}
     server = Server(
         daemonsets=[{"metadata": {"name": "linerate-observer", "uid": UID}}],

@@ -11,8 +11,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, client
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import PAGE, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, cluster_reader
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import PAGE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, count_values_outside_strings
@@ -99,7 +100,7 @@ def test_a_few_small_objects_are_one_request() -> None:
 
 @pytest.mark.parametrize("items", [b"", b'{"metadata":{"name":"a"}}'])
 def test_a_list_without_an_end_is_left(monkeypatch: pytest.MonkeyPatch, items: bytes) -> None:
-    monkeypatch.setattr(client, "MOST_PAGES", 50)
+    monkeypatch.setattr(cluster_reader, "MOST_PAGES", 50)
     server, seen = Whole(b'{"metadata":{"continue":"more"},"items":[%s]}' % items), 0
     with pytest.raises(ApiError, match="the list has no end after 50 answers") as caught:
         for _item in Cluster(server).pages("Pod"):
@@ -157,7 +158,7 @@ def test_an_object_whose_metadata_alone_is_too_large_keeps_its_namespace() -> No
 
 
 def test_what_no_page_divides_has_a_limit_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_HELD", 10_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 10_000)
     with pytest.raises(ApiError, match="the answer has more than 10000 values"):
         Cluster(Whole(b'{"items":[' + b'{"metadata":{"name":"a"}},' * 5000 + b"{}]}")).list("PackageManifest")
     with pytest.raises(ApiError, match="the page has more than 20000 values"):
@@ -203,14 +204,14 @@ def test_a_server_without_pages_is_left_after_a_few_requests() -> None:
 
 
 def test_a_list_that_is_held_as_a_whole_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_HELD", 10_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 10_000)
     with pytest.raises(ApiError, match="more than 10000 values; those from Deployment d"):
         Cluster(Server([SMALL] * 5000)).list("Deployment")
 
 
 def test_objects_that_do_not_count_are_neither_held_nor_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant makes as many and as large objects as the server takes, around the two that count."""
-    monkeypatch.setattr(client, "MOST_HELD", 20_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 20_000)
     entries = [LARGE, SMALL, *[LARGE] * 40, SMALL, 30_000]
     counting = ("d1", "d42")
     with pytest.raises(ApiError, match="all objects have more than 20000 values"):
@@ -223,7 +224,7 @@ def test_objects_that_do_not_count_are_neither_held_nor_missed(monkeypatch: pyte
 
 
 def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_HELD_BYTES", 100_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD_BYTES", 100_000)
     body = b'{"metadata":{"resourceVersion":"7"},"items":[%s]}' % b",".join(
         b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4)
     )

@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import operators, sriov_operator

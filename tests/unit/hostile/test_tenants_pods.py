@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods

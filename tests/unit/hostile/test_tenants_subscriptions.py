@@ -9,10 +9,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, client
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import _essence
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import _keep_essential
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import LARGE, Item, Server
@@ -23,7 +23,7 @@ OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "MOST_PAGE_VALUES", 20_000)
-    monkeypatch.setattr(client, "MOST_HELD", 2_000)
+    monkeypatch.setattr(cluster_reader, "MOST_HELD", 2_000)
 
 
 def named(namespace: str, name: str, **more: typing.Any) -> Item:
@@ -71,5 +71,5 @@ def test_of_an_object_that_is_too_large_a_removal_holds_little() -> None:
         "labels": {**OURS, "linerate.rdma/fabric": "a", **{f"linerate.rdma/{number}": "x" for number in range(9000)}},
         "ownerReferences": [{"uid": "x" * 100_000}] * 9,
     }
-    held = _essence("ConfigMap", {"metadata": metadata})
+    held = _keep_essential("ConfigMap", {"metadata": metadata})
     assert held["metadata"]["labels"] == {**OURS, "linerate.rdma/fabric": "a"} and len(repr(held)) < 4000

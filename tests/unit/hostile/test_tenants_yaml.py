@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import (
     MOST_YAML,
     read_yaml,

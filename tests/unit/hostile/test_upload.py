@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive, _archive_request
 
 Talk = typing.Callable[[socket.socket, threading.Event], None]
 #: seconds after which a server of these tests ends by itself, long after it should have been given up
@@ -75,7 +75,7 @@ def refused(talk: Talk) -> tuple[ArchiveError, float]:
     with serving(talk) as place:
         began = time.monotonic()
         with pytest.raises(ArchiveError) as told:
-            _archive._request(place, "PUT", place.base, ArchiveLogin(), "", PATIENCE, b"x")
+            _archive_request.send_request(place, "PUT", place.base, ArchiveLogin(), "", PATIENCE, b"x")
         return told.value, time.monotonic() - began
 
 
@@ -215,14 +215,23 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
             pieces.append(len(part))
             now[0] += step
 
-    monkeypatch.setattr(_archive, "open_url", take)
+    monkeypatch.setattr(_archive_request, "open_url", take)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     step = 0.1
-    _archive._exchange(place, "PUT", place.base, ArchiveLogin(), "", 1.0, _archive._Body(content, 13.0, 13.0), False)
+    _archive_request._exchange(
+        place, "PUT", place.base, ArchiveLogin(), "", 1.0, _archive_request._Body(content, 13.0, 13.0), False
+    )
     assert sum(pieces) == len(content) and now[0] > 1.0
     step = 1.0
     with pytest.raises(ArchiveError, match="has not taken it within") as told:
-        _archive._exchange(
-            place, "PUT", place.base, ArchiveLogin(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False
+        _archive_request._exchange(
+            place,
+            "PUT",
+            place.base,
+            ArchiveLogin(),
+            "",
+            1.0,
+            _archive_request._Body(content, now[0] + 13.0, 13.0),
+            False,
         )
     assert not told.value.again and "KiB/s" in told.value.remedy

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive impor
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
-from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _archive, _archive_request
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive import Sent, look, send
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.put_server import PutServer
@@ -193,17 +193,24 @@ def test_no_form_of_what_was_sent_is_told(said: str) -> None:
     place = place_of("https://host/a/?X-Amz-Signature=abc%2Fdef1234567")
     assert isinstance(place, Address)
     assert (
-        _archive._remove_secrets(f"X: {said} is not known", place, ArchiveLogin("me", "Pa55w/rd+l ng"))
+        _archive_request._remove_secrets(f"X: {said} is not known", place, ArchiveLogin("me", "Pa55w/rd+l ng"))
         == "X: ... is not known"
     )
     escaped = ("p&amp;ss&quot;w\u00f6rd", 'p&ss\\"w\\u00f6rd', 'p&ss"w\u00f6rd'.encode().hex())
-    assert _archive._remove_secrets(" ".join(escaped), place, ArchiveLogin("me", 'p&ss"w\u00f6rd')) == "... ... ..."
     assert (
-        _archive._remove_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, ArchiveLogin(token="tok/en+1"))
+        _archive_request._remove_secrets(" ".join(escaped), place, ArchiveLogin("me", 'p&ss"w\u00f6rd'))
+        == "... ... ..."
+    )
+    assert (
+        _archive_request._remove_secrets(
+            base64.b64encode(b"Bearer tok/en+1").decode(), place, ArchiveLogin(token="tok/en+1")
+        )
         == "..."
     )
     assert (
-        _archive._remove_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, ArchiveLogin(token="tok/en+1"))
+        _archive_request._remove_secrets(
+            f"X: {base64.b64encode(b'tok/en+1').decode()}", place, ArchiveLogin(token="tok/en+1")
+        )
         == "X: ..."
     )
 

@@ -18,7 +18,7 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder

@@ -27,7 +27,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
     PciFunction,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import jobs as observe_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.yaml_documents import read_documents
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects

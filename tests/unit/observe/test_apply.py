@@ -11,16 +11,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import (
-    Outcome,
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
     Removal,
     Waits,
-    apply_all,
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 

@@ -11,7 +11,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import (
     add_discovery,

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ClusterPolicies
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_cluster_policy

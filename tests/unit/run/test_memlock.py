@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import MemlockProof
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
 

@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorStatus, OperatorWish
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import AGAIN, Installer
 
 from ..fake_api import Resource

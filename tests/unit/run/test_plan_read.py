@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import Policy
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster as Api
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs

@@ -15,7 +15,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import KubeletStatus, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import read_kubelet_status
 from ansible_collections.linerate.rdma.plugins.module_utils._render.node.host import render_host_configs

@@ -16,9 +16,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tun
     NodeSetting,
     TuningSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_tuning import TuningSetter
 

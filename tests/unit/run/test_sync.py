@@ -19,7 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.answers import Choice
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (

@@ -1,35 +1,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tests of one collective, from one node to all: which come next, what each of them proves, and what is named at
-the end.
+"""The course of one collective: its tests from one node to all, and the verdict on each.
 
-Whoever runs them and whoever judges their facts go the same course: the next test follows from the results of those
-before.
+The module that runs the tests and the check that judges their facts follow the same course: the next test depends on
+the results of the tests before.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import typing
 
 from ..._analysis.schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
-from ..._analysis.schedule.halving import Named, RailTrial
+from ..._analysis.schedule.halving import RailTrial
 from ..._model.base.text import folded
-from ..._model.job.nccl import NcclLog, NcclProcess
+from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..job.channels import name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings
+from .course_findings import report_group, report_steps, report_suspects
 from .floor import NodeFigure, spell_gbs
-from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
+from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
 from .latency import Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
 
-#: collective whose small messages tell the latency
+#: collective whose small messages measure the latency
 LATENCY: TestName = "all_reduce"
 #: nodes of a group that its subject names
 _NAMED = 4
@@ -43,9 +41,9 @@ _RAILS = (
 class _Verdict:
     """The verdict of one test.
 
-    :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
-    :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
-    :ivar changes: of one that is too slow, what a repeat may change
+    :ivar passes: whether the test is proven and fast enough; None where it is not proven or gave no figure
+    :ivar floor_gbs: floor of its figure, in GB/s; None where it has none
+    :ivar changes: for a test that is too slow, the settings that a repeat may change
     """
 
     findings: tuple[Finding, ...]
@@ -59,8 +57,8 @@ class _Verdict:
 class GroupFigure:
     """The figure of a group that is proven.
 
-    :ivar bus_gbs: bus bandwidth that is held against the floor, in GB/s
-    :ivar floor_gbs: None where there is none
+    :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
+    :ivar floor_gbs: floor in GB/s; None where the group has none
     :ivar sizes: bytes of each message and its bus bandwidth in GB/s
     """
 
@@ -73,12 +71,12 @@ class GroupFigure:
 
     @property
     def slow(self) -> bool:
-        """Tell whether it is below its floor."""
+        """Return whether the figure is below its floor."""
         return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
-    """Return by which a test is found among those that ran."""
+    """Return the key by which a test is found among those that ran."""
     rail = test.rail if isinstance(test, RailTrial) else None
     return name, test.kind, test.nodes, rail, test.change if isinstance(test, Repeat) else ""
 
@@ -86,9 +84,9 @@ def key_of(name: TestName, test: Test) -> TestKey:
 class Course:
     """The course of one collective.
 
-    :ivar name: of the collective
+    :ivar name: name of the collective
     :ivar leaves: nodes by leaf
-    :ivar figures: of each group that is proven, by its subject
+    :ivar figures: figures of the groups that are proven, by subject
     """
 
     def __init__(
@@ -101,14 +99,14 @@ class Course:
         self._climb = Climb(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
-        #: what each node reached alone, and the slowest of them
+        #: the figure of each node alone, and the slowest of them
         self._alone: dict[str, CollectiveFigure] = {}
         self._inside: typing.Optional[NodeFigure] = None
-        #: of each group, and of the inside of each node: that of a group that ran once more counts alone
+        #: findings of each group, and of the inside of each node; a group that ran again keeps the latest
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
         self._climbed = False
-        #: pairs that are fast, and the rounds of their small messages once all steps are done
+        #: pairs that are fast, and the rounds of their small messages, which follow all steps
         self._pairs: dict[CollectiveGroup, None] = {}
         self._small: typing.Optional[list[list[CollectiveGroup]]] = None
         self._latencies: dict[str, typing.Optional[Latency]] = {}
@@ -136,16 +134,16 @@ class Course:
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
     ) -> dict[Test, str]:
-        """Take what a round showed; return of each test what is to be told of it.
+        """Judge the results of a round; return a description of each test's verdict.
 
-        :param results: those that are missing did not run
+        :param results: a test without a result did not run
         """
         if self._small:
             self._small.pop(0)
             return {test: self._take_small(test, run, results.get(test)) for test, run in round_of}
         if self._change is not None:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
-        verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
+        verdicts = {test: self._judge_test(test, run, results.get(test)) for test, run in round_of}
         self._found.update(
             (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, CollectiveGroup)
         )
@@ -170,14 +168,14 @@ class Course:
                 self.figures[self.subject(test)] = GroupFigure(
                     self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
-        return {test: _told(item, passes[test]) for test, item in verdicts.items()}
+        return {test: _describe_verdict(item, passes[test]) for test, item in verdicts.items()}
 
     @property
     def _measures_latency(self) -> bool:
         return self._wanted.latency and self.name == LATENCY
 
     def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Take the small messages of a pair."""
+        """Judge the small messages of a pair."""
         found = None
         if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
             proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
@@ -186,12 +184,12 @@ class Course:
         return found.words if found is not None else "no figure that counts"
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge a repeat, and tell on the card of its group what moved the figure."""
+        """Judge a repeat, and add the change that moved the figure to the finding on its group."""
         change, group = self._change, test.group if isinstance(test, Repeat) else None
         if change is None or group is None:
             return ""
         subject = self.subject(group)
-        figure, lacks = self._repeated(test, run, ran, change)
+        figure, lacks = self._find_repeated_figure(test, run, ran, change)
         finding = self._repeats.take(subject, figure.bus_gbs if figure is not None else None, lacks)
         self._found[finding.subject] = (finding,)
         told = self._repeats.told.get(group)
@@ -204,10 +202,10 @@ class Course:
             )
         return f"{finding.measured}, {'moved' if finding.status == WARN else 'told nothing' if lacks else 'not moved'}"
 
-    def _repeated(
+    def _find_repeated_figure(
         self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest], change: Change
     ) -> tuple[typing.Optional[CollectiveFigure], str]:
-        """Return the figure of a repeat, and why it proves nothing."""
+        """Return the figure of a repeat, and the reason for which it proves nothing."""
         if ran is None or ran.figures is None or ran.log is None or ran.failure:
             return None, "it was not run" if ran is None else ran.evidence or "it gave no figures"
         if ran.figures.collective not in ("", run.test):
@@ -225,7 +223,7 @@ class Course:
     def _judge_inside(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> set[str]:
-        """Judge nodes alone beside all that ran so far; return those that are slow."""
+        """Compare the nodes that ran alone with all that ran so far; return the slow ones."""
         if not figures:
             return set()
         self._alone.update(figures)
@@ -235,19 +233,19 @@ class Course:
         slow = {node for node, item in found.items() if item.status == FAIL}
         fast = {node: figure for node, figure in self._alone.items() if node not in slow}
         if fast:
-            self._inside = self._slowest(fast, results)
+            self._inside = self._find_slowest(fast, results)
         return slow
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return those of the tests so far, in their order; those of a halving are told by what it names."""
+        """Return the findings of the tests so far, in their order. A halving has no findings of its own."""
         return tuple(item for found in self._found.values() for item in found)
 
-    def _slowest(
+    def _find_slowest(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> NodeFigure:
-        """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not
-        run now."""
+        """Return the slowest of the nodes that take part further, with its algorithm; the algorithm of the round before
+        where the node did not run in this one."""
         node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
@@ -261,7 +259,7 @@ class Course:
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
 
-    def _judge(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
+    def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
         subject, expected = self.subject(test), "ranks on each node that end by themselves, with figures and logs"
         if ran is None or ran.figures is None or ran.log is None:
             what = ran.failure if ran is not None else "not run"
@@ -274,17 +272,17 @@ class Course:
                 f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the"
                 " stage runs; then run the stage again."
             )
-            return self._of(
+            return self._make_verdict(
                 test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),)
             )
         if ran.figures.collective not in ("", run.test):
             why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
             remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
-            return self._of(
+            return self._make_verdict(
                 test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),)
             )
         log = ran.log.restore()
-        self._learn(log)
+        self._learn_gpus(log)
         proof = prove_run(log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
         found = [
             dataclasses.replace(item, subject=f"{subject}: {item.subject}")
@@ -306,8 +304,10 @@ class Course:
             found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
         figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
-            # what it must reach is told by the other nodes
-            return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
+            # its figure is compared with those of the other nodes
+            return self._make_verdict(
+                test, tuple(found), True if figure is not None and not ran.failure else None, figure
+            )
         algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
@@ -319,18 +319,18 @@ class Course:
             found.append(
                 Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS)
             )
-            return self._of(test, tuple(found), None if ran.failure else True, figure)
+            return self._make_verdict(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
         judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
-        verdict = self._of(test, (*found, *judged), passes, figure, asked)
+        verdict = self._make_verdict(test, (*found, *judged), passes, figure, asked)
         if passes is False and figure is not None and isinstance(test, CollectiveGroup):
             cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
             verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
         return verdict
 
-    def _of(
+    def _make_verdict(
         self,
         test: Test,
         findings: tuple[Finding, ...],
@@ -338,190 +338,26 @@ class Course:
         figure: typing.Optional[CollectiveFigure] = None,
         floor_gbs: typing.Optional[float] = None,
     ) -> _Verdict:
-        """Return the verdict of a test. What a halving tries is slow or silent by design, and told by what it names."""
+        """Return the verdict of a test. A trial of a halving has no findings, since it is slow or silent by design."""
         return _Verdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
 
-    def _learn(self, log: NcclLog) -> None:
-        """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering
-        tells it."""
+    def _learn_gpus(self, log: NcclLog) -> None:
+        """Learn from a log the GPU that NCCL places beside the HCA of a rail, for tests of one rail: no numbering shows
+        it."""
         seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
         self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
     def end(self) -> tuple[Finding, ...]:
-        """Return what is left to tell once all is done: each step, and what is slow."""
+        """Return the findings once all tests are done: each step, and the components that are slow."""
         climb = self._climb
-        steps: list[Finding] = []
-        for kind in (*climb.proven, *climb.unproven):
-            subject, expected = f"{self.name}, {kind}", "a group of it is proven, and as fast as the links allow"
-            if kind in climb.proven:
-                left = [node for node, step in climb.left_out.items() if step == kind]
-                steps.append(
-                    ok(
-                        "collectives.steps",
-                        subject,
-                        f"proven{f' without {folded(left, _NAMED)}' if left else ''}",
-                        expected,
-                    )
-                )
-                continue
-            why = "No group of it is proven, or a step before it was not, so that nothing can be built on it."
-            steps.append(
-                Finding(
-                    "collectives.steps",
-                    subject,
-                    UNKNOWN,
-                    "not proven",
-                    expected,
-                    why,
-                    "See the other findings of this collective first.",
-                )
-            )
-        if len(self._leaf_of) < 2:
-            why = "A network needs two nodes, and one alone has a pod."
-            steps.append(
-                Finding(
-                    "collectives.steps",
-                    f"{self.name}, two nodes",
-                    UNKNOWN,
-                    "one node",
-                    "two nodes at least",
-                    why,
-                    "See collectives.pod.",
-                )
-            )
         return (
-            *steps,
+            *report_steps(self.name, climb, len(self._leaf_of)),
             *judge_latency(self._latencies, self._wanted.most_latency_us),
-            *(item for kind, named in climb.named.items() for item in self._named(kind, named)),
-            *map(self._together, climb.together),
+            *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
+            *(report_group(self.subject(group), group) for group in climb.together),
         )
 
-    def _named(self, kind: Kind, named: Named) -> typing.Iterator[Finding]:
-        places: list[tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
-        for node, rail in named.ports:
-            what = (
-                "gives no figure"
-                if (node, rail) in named.silent
-                else "is slow with each other node, and those are fast without it"
-            )
-            places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
-        places += [
-            (f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
-        ]
-        places += [
-            (f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK)
-            for leaf, rail in named.uplinks
-        ]
-        places += [(f"rail {rail}", "it is slow between any two nodes", _RAIL) for rail in named.rails]
-        for place, why, remedy in places:
-            yield Finding(
-                "collectives.suspect",
-                f"{self.name}, {place}",
-                FAIL,
-                f"named in step {kind}",
-                "nothing to name",
-                f"{_first_up(why)}.",
-                remedy,
-            )
-        for rail, nodes in named.undecided:
-            why = "There is nobody that is known to be fast to test them with, or their tests contradict each other."
-            subject = f"{self.name}, rail {rail} of {folded(nodes, _NAMED)}"
-            yield Finding(
-                "collectives.suspect",
-                subject,
-                UNKNOWN,
-                f"not decided in step {kind}",
-                "nothing to name",
-                why,
-                "Run the stage again on an idle fabric.",
-            )
 
-    def _together(self, group: CollectiveGroup) -> Finding:
-        subject = self.subject(group)
-        if group.kind == "one node":
-            why = (
-                "The inside of this node is slow or not proven, before any network; it takes no part in the other"
-                " steps."
-            )
-            return Finding(
-                "collectives.suspect",
-                subject,
-                FAIL,
-                "slow or not proven",
-                "nothing to name",
-                why,
-                "See collectives.inside and collectives.way of it.",
-            )
-        why = (
-            "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
-        )
-        remedy = (
-            "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
-        )
-        return Finding("collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, remedy)
-
-
-_NODE = (
-    "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside"
-    " another one."
-)
-_PORT = (
-    "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it"
-    " (nvidia-smi topo -m)."
-)
-_LEAF = "See the leaf: buffers, PFC and ECN, adaptive routing, its error counters."
-_UPLINK = (
-    "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
-)
-_RAIL = (
-    "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and"
-    " settings."
-)
-
-
-def _first_up(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
+def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:
     figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no figure that counts"
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
-
-
-def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]:
-    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its
-    node.
-
-    A host has one voice for each rail, whatever ranks its pod writes of.
-
-    :param gpus: of a node
-    """
-    by_host = {
-        host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()}
-        for node, host in ground.hosts.items()
-    }
-    processes = {(process.host, process.pid): process for process in log.processes}
-    votes: dict[int, dict[str, int]] = {}
-    for communicator in log.communicators:
-        for rank in communicator.ranks:
-            names = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid)).devices
-            used = {route.device for route in rank.routes if route.transport == "NET" and route.proxy is None}
-            rails = {
-                by_host.get(rank.host, {}).get(name)
-                for device in names
-                if device.index in used
-                for name in name_hcas(device.name)
-            }
-            rail = rails.pop() if len(rails) == 1 else None
-            alone = (
-                rail is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1
-            )
-            if rail is not None and alone and rank.gpu is not None and rank.gpu in range(gpus):
-                votes.setdefault(rail, {}).setdefault(rank.host, rank.gpu)
-    # of one rail alone it is the GPU that CUDA_VISIBLE_DEVICES left, whatever its number on the node
-    counts = {rail: collections.Counter(found.values()) for rail, found in votes.items()}
-    return (
-        {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in counts.items()}
-        if len(votes) > 1
-        else {}
-    )

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A test of a group as a run of nccl-tests: who runs it, what its log must show, and what it should reach."""
+"""A test of a group as a run of nccl-tests: its nodes and GPUs, the properties that its log must show, its floor."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
 from ..._analysis.schedule.collectives import SMALL, Repeat, Test
 from ..._analysis.schedule.halving import RailTrial
-from ..._model.measurement.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
+from ..._model.job.nccl import NcclLog, NcclProcess
+from ..._model.measurement.collectives import (
+    CollectiveRun,
+    Collectives,
+    ExpectedBusbw,
+    TestName,
+    Variables,
+)
+from ..job.channels import name_hcas
 from .causes import UsedHca
 from .channel_verdicts import RequiredProof
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
@@ -114,3 +123,42 @@ def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[Ex
         if item.test == run.test and item.nodes in (None, len(run.nodes))
     }
     return found.get(len(run.nodes), found.get(None))
+
+
+def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]:
+    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its
+    node.
+
+    Each host counts once for each rail, however many ranks the log of its pod has.
+
+    :param gpus: number of GPUs of a node
+    """
+    by_host = {
+        host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()}
+        for node, host in ground.hosts.items()
+    }
+    processes = {(process.host, process.pid): process for process in log.processes}
+    votes: dict[int, dict[str, int]] = {}
+    for communicator in log.communicators:
+        for rank in communicator.ranks:
+            names = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid)).devices
+            used = {route.device for route in rank.routes if route.transport == "NET" and route.proxy is None}
+            rails = {
+                by_host.get(rank.host, {}).get(name)
+                for device in names
+                if device.index in used
+                for name in name_hcas(device.name)
+            }
+            rail = rails.pop() if len(rails) == 1 else None
+            alone = (
+                rail is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1
+            )
+            if rail is not None and alone and rank.gpu is not None and rank.gpu in range(gpus):
+                votes.setdefault(rail, {}).setdefault(rank.host, rank.gpu)
+    # with one rail alone, CUDA_VISIBLE_DEVICES decides the number, which is then not that of the node
+    counts = {rail: collections.Counter(found.values()) for rail, found in votes.items()}
+    return (
+        {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in counts.items()}
+        if len(votes) > 1
+        else {}
+    )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage virtual_functions: do the node's own sysfs, the operator's report and the kubelet's offer agree with the
-intent, and if not, which layer is the one that is wrong. Check ids: ``virtual_functions.*``."""
+"""Stage virtual_functions: the node's sysfs, the operator's report and the kubelet's offer agree with the intent, or
+the first layer that is wrong is named. Check ids: ``virtual_functions.*``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.device_plugin import why_not_offered
-from ..._analysis.controllers.sync_errors import add_cause, explain
-from ..._analysis.fleet import machines, vendors, why_no_sriov
+from ..._analysis.controllers.sync_errors import add_cause
+from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets
@@ -21,8 +21,11 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.operators.sriov_operator import NodeState, OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from . import guids
 from . import settings as vf_settings
-from .settings import FunctionReports
+from .count import check_count
+from .devices import check_driver, check_rdma, check_report
+from .function_reports import FunctionReports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +33,9 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node, taken after the stage network
-    :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which
-        fabric
-    :ivar operators: answer of sriov_operator_info; None when there is none
-    :ivar pods: answer of vf_pods, where a network sets something for the VF of a pod
+    :ivar subnets: answer of subnet_manager_info of each node (stage fabric), by which an InfiniBand HCA is on a fabric
+    :ivar operators: answer of sriov_operator_info; None when it did not run
+    :ivar pods: answer of vf_pods, where a network has settings for the VF of a pod
     :ivar held: answer of node_info of each node while these pods ran
     """
 
@@ -91,7 +93,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
         if not find_traits(fabric).functions:
-            # says what this stage does not cover, and claims nothing else
+            # this pass only states that the stage does not cover the fabric
             findings.append(
                 ok(
                     "virtual_functions.members",
@@ -128,7 +130,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
         findings += machines.check("virtual_functions.machine", facts.nodes, answers, facts.operators.nodes)
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
-        findings += vf_settings.check_duplicate_guids(read)
+        findings += guids.check_duplicate_guids(read)
     return tuple(findings)
 
 
@@ -177,22 +179,22 @@ def _list_members(fabric: Fabric, name: str, functions: typing.Sequence[Function
 
 
 def _check_function(layers: FunctionReports) -> list[Finding]:
-    """Return all findings on one physical function; without VFs there is but one thing to say."""
-    findings = [_count(layers)]
+    """Return all findings on one physical function; without VFs only their number is judged."""
+    findings = [check_count(layers)]
     if not layers.vfs:
         return findings
-    findings += [_check_driver(layers), _report(layers), vf_settings.check_mtu(layers)]
+    findings += [check_driver(layers), check_report(layers), vf_settings.check_mtu(layers)]
     if owns_rdma(layers.fabric):
-        findings.append(_check_rdma(layers))
+        findings.append(check_rdma(layers))
     if is_infiniband(layers.fabric):
-        findings.append(vf_settings.check_guids(layers))
+        findings.append(guids.check_guids(layers))
     return findings + [
-        finding for finding in (vf_settings.link_state(layers), vf_settings.check_idle(layers)) if finding
+        finding for finding in (vf_settings.check_link_state(layers), vf_settings.check_idle(layers)) if finding
     ]
 
 
 def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
-    """Check that the operator has finished with the node. Until then, it may take down what is there now."""
+    """Check that the operator has finished with the node. Until then, it may remove the present functions."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
@@ -223,192 +225,6 @@ def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
         why,
         f"Run the stage again when it is done. {log}.",
     )
-
-
-def _count(layers: FunctionReports) -> Finding:
-    wanted, in_kernel, desired, reported = (
-        layers.fabric.virtual_functions,
-        len(layers.vfs),
-        layers.desired,
-        layers.reported,
-    )
-    measured = (
-        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator wants"
-        f" {desired.vfs_count if desired else 'nothing'}"
-    )
-    expected = f"{wanted} in each"
-    if layers.unread:
-        why = f"The kernel has {in_kernel}; whether the operator agrees is not known: {layers.unread}."
-        return Finding(
-            "virtual_functions.count",
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Check the kubeconfig and the user's rights.",
-        )
-    if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
-        return ok("virtual_functions.count", layers.subject, measured, expected)
-    why, remedy = _wrong_layer(
-        layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None
-    )
-    return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
-
-
-def _wrong_layer(
-    layers: FunctionReports, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
-) -> tuple[str, str]:
-    """Return the first layer, from the intent down to the kernel, that does not pass on what it was told."""
-    wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
-    if sriov is None:
-        return why_no_sriov.why(layers.hca)
-    if sriov.total is None:
-        return (
-            "Kernel: sriov_totalvfs is there and could not be read.",
-            f"Read it on {layers.node} by hand; see dmesg for this function.",
-        )
-    if sriov.total < wanted:
-        return (
-            f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
-            f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
-        )
-    if layers.state is None:
-        return (
-            "Operator: it has no SriovNetworkNodeState for the node.",
-            "See the findings operators.daemon and operators.label.",
-        )
-    if reported is None:
-        return (
-            "Config daemon: it does not report this function, which the kernel shows.",
-            (
-                "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if it is not there,"
-                " and read the config daemon's log."
-            ),
-        )
-    if desired is None:
-        return (
-            "Operator: no policy reaches this function.",
-            (
-                "See network.policy_accepted: the API server must take the policy, and the policy must select this"
-                " function."
-            ),
-        )
-    if desired != wanted:
-        return (
-            f"Operator: it wants {desired} on this function, so another policy decides, or ours is not seen yet.",
-            "Compare the policies' priority and nicSelector.",
-        )
-    if sriov.current == wanted and in_kernel != wanted:
-        return (
-            (
-                f"Kernel: sriov_numvfs is {wanted}, and {in_kernel} functions are there: the others were removed from"
-                " the PCI bus, or just come up."
-            ),
-            "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
-        )
-    if in_kernel != wanted and reported == wanted:
-        return (
-            "Config daemon: its report is not what the kernel shows; something changed the functions since.",
-            "Delete the config daemon's pod on the node, so that it looks again.",
-        )
-    if in_kernel != wanted:
-        known = explain(layers.state.last_sync_error)
-        return (
-            f"Config daemon: it was told {desired} and has not made them." + (f" {known[0]}" if known else ""),
-            (
-                f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"
-                f" {layers.state.last_sync_error or 'none'}."
-            ),
-        )
-    return (
-        "Config daemon: the kernel has them, its report is old.",
-        "Run the stage again; if it stays, see the config daemon's log.",
-    )
-
-
-def _check_driver(layers: FunctionReports) -> Finding:
-    drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
-    expected = "one network driver"
-    if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
-        return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
-    bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why = (
-        f"Kernel: these functions have no network driver: {folded(bare, 8)}."
-        if bare
-        else "Kernel: the functions of one card have several drivers."
-    )
-    remedy = vendors.load_driver(layers.vfs)
-    return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
-
-
-def _report(layers: FunctionReports) -> Finding:
-    """Check that kernel and operator report the same functions, with the same drivers."""
-    in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
-    reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
-    measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
-    expected = "the same PCI addresses and drivers"
-    if layers.unread:
-        why = f"What the operator reports is not known: {layers.unread}."
-        return Finding(
-            "virtual_functions.report",
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Check the kubeconfig and the user's rights.",
-        )
-    if in_kernel == reported:
-        return ok("virtual_functions.report", layers.subject, measured, expected)
-    differing = [
-        f"{address} ({_driver_words(in_kernel, address)} in the kernel, {_driver_words(reported, address)} in the"
-        " report)"
-        for address in sorted(in_kernel.keys() | reported.keys())
-        if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
-    ]
-    why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
-    remedy = "Run the stage again; if it stays, see the config daemon's log."
-    return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
-
-
-def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: str) -> str:
-    return drivers[address] or "no driver" if address in drivers else "absent"
-
-
-def _check_rdma(layers: FunctionReports) -> Finding:
-    without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
-    measured, expected = (
-        f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
-        f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device",
-    )
-    if not without:
-        return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
-    names = ", ".join(vf.name for vf in without[:8])
-    if layers.exclusive and not any(vf.netdevs for vf in without):
-        why = (
-            "Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on"
-            f" the node: {names}."
-        )
-        remedy = (
-            "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows"
-            " whether they work."
-        )
-        # an interface that was seen in a pod came there by a CNI plugin, which takes no VF without its RDMA device
-        # along in this mode
-        unexplained = len(without) == len(layers.vfs) and not all(vf.held for vf in without)
-        return Finding(
-            "virtual_functions.rdma_device",
-            layers.subject,
-            UNKNOWN if unexplained else WARN,
-            measured,
-            expected,
-            why,
-            remedy,
-        )
-    why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
-    remedy = f"{vendors.load_rdma(without)} Or set rdma: false in the fabric where they have none."
-    return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 
 def _report_offer(

@@ -9,10 +9,10 @@ import typing
 
 from ..._model.kubernetes.host import ClusterPolicies
 from ..._parse.kubernetes.resource import name_of
-from ..kubernetes.apply import FIELD_MANAGER
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
+from ..kubernetes.outcome import FIELD_MANAGER
 
 Render = typing.Callable[[str], Resource]
 

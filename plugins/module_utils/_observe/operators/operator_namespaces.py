@@ -28,10 +28,10 @@ from ..._parse.kubernetes.tenancy import (
     role_of,
     strangers,
 )
-from ..kubernetes.apply import existing
 from ..kubernetes.client import Cluster
 from ..kubernetes.errors import ApiError
 from ..kubernetes.foreign import everything
+from ..kubernetes.outcome import read_existing
 
 #: how many names a cause has
 _NAMED = 5
@@ -159,7 +159,7 @@ def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
 
 
 def _namespace(cluster: Cluster, name: str) -> typing.Optional[Resource]:
-    return existing(cluster, {"kind": "Namespace", "metadata": {"name": name}})
+    return read_existing(cluster, {"kind": "Namespace", "metadata": {"name": name}})
 
 
 def _is_going(namespace: Resource) -> bool:
@@ -198,7 +198,7 @@ def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[Ro
 
 def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:
     kind, name = role
-    found = existing(
+    found = read_existing(
         cluster, {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind == "Role" else {})}}
     )
     return found is not None and only_reads(found)

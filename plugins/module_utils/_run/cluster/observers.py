@@ -13,10 +13,11 @@ import typing
 from ..._analysis.controllers.observers import Patience, judge, selected
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import Observer, ObserversFacts, Wanted
-from ..._observe.kubernetes.apply import Outcome, apply_all, stable
+from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import Outcome, stable
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse

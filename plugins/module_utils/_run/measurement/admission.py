@@ -13,10 +13,11 @@ from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
 from ..._model.kubernetes.measuring import NAMESPACE, PREPARE
-from ..._observe.kubernetes.apply import FIELD_MANAGER, Outcome, existing, ours, remove
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource, kind_of
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, ours, read_existing
+from ..._observe.kubernetes.remove import remove_object
 from ..._render.cluster.admission import render_account, render_objects
 from ..._render.cluster.names import MANAGED_BY, owner
 
@@ -120,14 +121,14 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
     def left(definitions: typing.Iterable[Resource]) -> list[Resource]:
         return [
             item
-            for item in (existing(cluster, definition) for definition in definitions)
+            for item in (read_existing(cluster, definition) for definition in definitions)
             if item is not None and ours(item)
         ]
 
     made = tuple(reversed(render_objects([NAMESPACE, *namespaces])))
     found = left(item for item in made if item["kind"] in _LAST)
     rest = left(item for item in made if item["kind"] not in _LAST) if found else []
-    return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))
+    return tuple(remove_object(cluster, item, check_mode) for item in (*rest, *found))
 
 
 def _add_account(fabric: Fabric) -> Fabric:
@@ -136,7 +137,7 @@ def _add_account(fabric: Fabric) -> Fabric:
 
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
     """Return whether an object of this kind and name is there, and not from a run of ours."""
-    found = existing(cluster, definition)
+    found = read_existing(cluster, definition)
     return found is not None and not ours(found)
 
 

@@ -17,10 +17,10 @@ from ..._model.base.errors import RdmaError
 from ..._model.intent.intent import ClusterIntent, Fabric
 from ..._model.intent.profiles import PLAIN, attachment_kind
 from ..._model.kubernetes.measuring import LABEL, NAMESPACE, POLICY, PREPARE, PREPARED, Refusal
-from ..._observe.kubernetes.apply import FIELD_MANAGER, existing, ours
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, ours, read_existing
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.observers import holds_back, owned_namespace
 from ..._parse.kubernetes.resource import name_of
@@ -138,7 +138,7 @@ class Place:
         :raises RdmaError: one of this name is not the collection's, or the server made another one of ours
         """
         wanted = render_policy(self._run)
-        title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", existing(self._cluster, wanted)
+        title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", read_existing(self._cluster, wanted)
         remedy = f"Delete it: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
         if found is not None and not ours(found):
             raise RdmaError(f"{title} is there and is not the collection's. Nothing was measured", remedy)
@@ -160,7 +160,7 @@ class Place:
     def _remove_own(self) -> None:
         """Remove what runs make in a prepared namespace beside pods."""
         self._remove_copies()
-        found = existing(self._cluster, render_policy(self._run))
+        found = read_existing(self._cluster, render_policy(self._run))
         if found is not None and ours(found):
             self._cluster.delete("NetworkPolicy", NAMESPACE, POLICY, only={"uid": found["metadata"]["uid"]})
 

@@ -26,10 +26,11 @@ from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
 from ..._observe.kubernetes import machines
-from ..._observe.kubernetes.apply import Outcome, apply_all
+from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import Outcome
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import budget, pod
 from ..._parse.kubernetes.core import node as parse_node

@@ -14,10 +14,11 @@ from ..._analysis.controllers.node_tuning import TuningState, explain_refusal, f
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
-from ..._observe.kubernetes.apply import Outcome, apply_all, existing, ours
+from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import Outcome, ours, read_existing
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes.foreign import is_made_pod
@@ -83,7 +84,7 @@ class TuningSetter:
 
     def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
         """Asked before anything is written."""
-        found = existing(self._cluster, wanted)
+        found = read_existing(self._cluster, wanted)
         if found is not None and not ours(found):
             return (
                 f"Tuned {TUNED} in {NAMESPACE} is somebody else's: it has not our label",

@@ -15,9 +15,10 @@ from ..._model.base.errors import RdmaError
 from ..._model.base.text import plain
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.operators.olm import GROUP, ORIGINALS, OlmFacts, OperatorStatus, OperatorWish
-from ..._observe.kubernetes.apply import Outcome, apply_all
+from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.outcome import Outcome
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators import olm as observe
 from ..._observe.operators.operator_namespaces import find_absent, refuse_package, try_to_refuse

@@ -21,10 +21,11 @@ from ..._model.base.text import folded
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from ..._model.operators.operators import TABLE
-from ..._observe.kubernetes.apply import Outcome, Waits, ours, stable
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
+from ..._observe.kubernetes.outcome import Outcome, ours, stable
+from ..._observe.kubernetes.remove import Waits
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The findings at the end of a collective's course: its steps, and the components that are slow. Check ids:
+``collectives.steps``, ``collectives.suspect``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.schedule.collectives import Climb, CollectiveGroup, Kind
+from ..._analysis.schedule.halving import Named
+from ..._model.base.text import folded
+from ..._model.measurement.collectives import TestName
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+
+#: nodes of a group that a finding names
+_NAMED = 4
+_NODE = (
+    "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside"
+    " another one."
+)
+_PORT = (
+    "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it"
+    " (nvidia-smi topo -m)."
+)
+_LEAF = "See the leaf: buffers, PFC and ECN, adaptive routing, its error counters."
+_UPLINK = (
+    "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
+)
+_RAIL = (
+    "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and"
+    " settings."
+)
+
+
+def report_steps(name: TestName, climb: Climb, nodes: int) -> list[Finding]:
+    """Report each step of a collective: a group of it is proven, or none is.
+
+    :param nodes: number of nodes with a pod
+    """
+    steps: list[Finding] = []
+    for kind in (*climb.proven, *climb.unproven):
+        subject, expected = f"{name}, {kind}", "a group of it is proven, and as fast as the links allow"
+        if kind in climb.proven:
+            left = [node for node, step in climb.left_out.items() if step == kind]
+            steps.append(
+                ok(
+                    "collectives.steps",
+                    subject,
+                    f"proven{f' without {folded(left, _NAMED)}' if left else ''}",
+                    expected,
+                )
+            )
+            continue
+        why = "No group of it is proven, or a step before it was not, so that nothing can be built on it."
+        steps.append(
+            Finding(
+                "collectives.steps",
+                subject,
+                UNKNOWN,
+                "not proven",
+                expected,
+                why,
+                "See the other findings of this collective first.",
+            )
+        )
+    if nodes < 2:
+        why = "A network needs two nodes, and one alone has a pod."
+        steps.append(
+            Finding(
+                "collectives.steps",
+                f"{name}, two nodes",
+                UNKNOWN,
+                "one node",
+                "two nodes at least",
+                why,
+                "See collectives.pod.",
+            )
+        )
+    return steps
+
+
+def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:
+    """Report the nodes, ports, leaves, uplinks and rails that a halving named, and those that it could not decide."""
+    places: list[tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
+    for node, rail in named.ports:
+        what = (
+            "gives no figure"
+            if (node, rail) in named.silent
+            else "is slow with each other node, and those are fast without it"
+        )
+        places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
+    places += [
+        (f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
+    ]
+    places += [
+        (f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK)
+        for leaf, rail in named.uplinks
+    ]
+    places += [(f"rail {rail}", "it is slow between any two nodes", _RAIL) for rail in named.rails]
+    for place, why, remedy in places:
+        yield Finding(
+            "collectives.suspect",
+            f"{name}, {place}",
+            FAIL,
+            f"named in step {kind}",
+            "nothing to name",
+            f"{_first_up(why)}.",
+            remedy,
+        )
+    for rail, nodes in named.undecided:
+        why = "There is nobody that is known to be fast to test them with, or their tests contradict each other."
+        subject = f"{name}, rail {rail} of {folded(nodes, _NAMED)}"
+        yield Finding(
+            "collectives.suspect",
+            subject,
+            UNKNOWN,
+            f"not decided in step {kind}",
+            "nothing to name",
+            why,
+            "Run the stage again on an idle fabric.",
+        )
+
+
+def report_group(subject: str, group: CollectiveGroup) -> Finding:
+    """Report a group that is slow or not proven as a whole."""
+    if group.kind == "one node":
+        why = "The inside of this node is slow or not proven, before any network; it takes no part in the other steps."
+        return Finding(
+            "collectives.suspect",
+            subject,
+            FAIL,
+            "slow or not proven",
+            "nothing to name",
+            why,
+            "See collectives.inside and collectives.way of it.",
+        )
+    why = "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
+    remedy = "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
+    return Finding("collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, remedy)
+
+
+def _first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]

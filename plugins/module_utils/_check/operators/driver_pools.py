@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The nodes of one driver policy that get the same image, and the rules for this image. Part of the check
+``operators.driver``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.node.platform import ObservedPlatform
+from ..._model.operators.drivers import (
+    GPU,
+    GPU_OF_NODES,
+    NIC,
+    NIC_OF_NODES,
+    OF_GPUS,
+    OF_NICS,
+    DriverHost,
+    DriverPolicy,
+    driver_image,
+)
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+CHECK = "operators.driver"
+EXPECTED = "an image that fits the kernel, and what it takes to load it"
+#: systems for which NVIDIA's repositories have images of DOCA-OFED, by ID of os-release
+_SYSTEMS = ("ubuntu", "rhel", "rhcos", "sles")
+#: systems, and flavors of their kernels, for which NVIDIA publishes precompiled images
+_PRECOMPILED, _FLAVORS = ("ubuntu22.04", "ubuntu24.04"), ("generic", "nvidia", "aws", "azure", "oracle")
+#: systems whose packages need a subscription, with the command that shows it
+_SUBSCRIBED = {"rhel": "subscription-manager status", "sles": "SUSEConnect --status-text"}
+_NVIDIA = ("nvcr.io/nvidia",)
+#: keys of a policy for a precompiled driver and for package repositories
+_KEYS = {
+    NIC: ("spec.ofedDriver.forcePrecompiled", "spec.ofedDriver.repoConfig.name"),
+    GPU: ("spec.driver.usePrecompiled", "spec.driver.repoConfig.configMapName"),
+    GPU_OF_NODES: ("spec.usePrecompiled", "spec.repoConfig.name"),
+}
+_KEYS[NIC_OF_NODES] = _KEYS[NIC]
+OWN_DRIVER = {
+    NIC: "leave spec.ofedDriver away and use the driver of the node",
+    NIC_OF_NODES: "leave spec.ofedDriver away and use the driver of the node",
+    GPU: "set spec.driver.enabled to false and install the driver on the node",
+    GPU_OF_NODES: "delete it and install the driver on the node",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class DriverPool:
+    """Nodes of one policy that get the same image.
+
+    :ivar signed: their kernels load only signed modules; None where that is not known
+    :ivar mirrored: the cluster pulls images from mirrors
+    :ivar remark: text that their own driver is enough; empty where it is not
+    """
+
+    policy: DriverPolicy
+    host: DriverHost
+    nodes: tuple[str, ...]
+    signed: typing.Optional[bool]
+    mirrored: bool
+    remark: str
+
+    @property
+    def subject(self) -> str:
+        host = self.host
+        return (
+            f"{self.policy.kind} {self.policy.name}, kernel {host.kernel or 'unknown'} of {host.os}{host.version}"
+            f" {host.machine}".rstrip()
+        )
+
+    @property
+    def image(self) -> str:
+        return driver_image(self.policy, self.host, self.policy.precompiled)
+
+    @property
+    def digest(self) -> bool:
+        return self.policy.version.startswith("sha256:")
+
+    @property
+    def of_nvidia(self) -> bool:
+        return self.policy.image.startswith(_NVIDIA)
+
+
+def list_pools(
+    policy: DriverPolicy,
+    hosts: typing.Iterable[DriverHost],
+    platforms: typing.Mapping[str, ObservedPlatform],
+    mirrored: bool,
+    remark: str,
+) -> tuple[DriverPool, ...]:
+    groups: dict[DriverHost, list[str]] = {}
+    for host in hosts:
+        groups.setdefault(dataclasses.replace(host, name="", gpu=False), []).append(host.name)
+    found = []
+    for host, names in groups.items():
+        values = [platforms[name].value for name in names if name in platforms]
+        said = [value.signed_modules for value in values if value is not None]
+        signed = True if True in said else None if None in said or len(said) < len(names) else False
+        found.append(DriverPool(policy, host, tuple(names), signed, mirrored, remark))
+    return tuple(found)
+
+
+def check_pool(pool: DriverPool) -> Finding:
+    policy = pool.policy
+    if policy.ready:
+        return ok(
+            CHECK, pool.subject, f"{policy.image}:{policy.version or 'default'} runs, says its operator", EXPECTED
+        )
+    for rule in (
+        _report_unlabelled,
+        _report_message,
+        _report_unsigned,
+        _check_digest,
+        _check_precompiled,
+        _check_system,
+        _check_compiled,
+    ):
+        finding = rule(pool)
+        if finding is not None:
+            return finding
+    if policy.kind in (NIC_OF_NODES, GPU_OF_NODES):
+        # no stage of a run makes this policy, so none waits for its driver
+        why = (
+            "Its operator does not say that the driver runs on these nodes: it may still be compiled, or can't come up."
+        )
+        remedy = (
+            f"kubectl describe {policy.kind.lower()} {policy.name}, and the logs of its driver pods; run the stage"
+            " again when it is ready."
+        )
+        return Finding(CHECK, pool.subject, UNKNOWN, _describe_image(pool), EXPECTED, why, remedy)
+    return ok(CHECK, pool.subject, _describe_image(pool), EXPECTED)
+
+
+def _describe_image(pool: DriverPool) -> str:
+    unsure = "" if pool.signed is not None else "; whether the kernel takes a module without a signature is not known"
+    return f"{_describe_way(pool)}: {pool.image}{unsure}"
+
+
+def _describe_way(pool: DriverPool) -> str:
+    if pool.digest:
+        return "by digest"
+    if pool.policy.precompiled:
+        return "precompiled"
+    by = "with OpenShift's driver toolkit" if pool.host.os == "rhcos" else "with packages of the distribution"
+    # only the network operator searches for a precompiled image
+    instead = (
+        f", or {driver_image(pool.policy, pool.host, True)} where the registry has it"
+        if pool.policy.kind in OF_NICS
+        else ""
+    )
+    return f"compiled on each node {by}, which takes minutes{instead}; nodes: {len(pool.nodes)}; image"
+
+
+def _make_finding(pool: DriverPool, status: typing.Literal["fail", "warn"], why: str, remedy: str) -> Finding:
+    return Finding(CHECK, pool.subject, status, _describe_image(pool), EXPECTED, f"{why}{pool.remark}", remedy)
+
+
+def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
+    """Report nodes without the labels of node feature discovery by which both operators choose the image."""
+    host, missing = pool.host, []
+    if not host.os or not host.version:
+        missing.append("system-os_release.ID and VERSION_ID")
+    if host.os == "rhcos" and not host.ostree and not pool.policy.precompiled and not pool.digest:
+        missing.append("system-os_release.OSTREE_VERSION")
+    if not missing:
+        return None
+    why = (
+        f"The operator chooses the image by the label {' and '.join(missing)} of node feature discovery, and starts no"
+        " driver on a node without it."
+    )
+    remedy = (
+        f"Find out why node feature discovery does not write it: kubectl get node {pool.nodes[0]} --show-labels; its"
+        " worker must run there."
+    )
+    return Finding(CHECK, pool.subject, FAIL, f"no such label on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
+
+
+def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
+    if not pool.policy.message:
+        return None
+    forced, _repositories = _KEYS[pool.policy.kind]
+    remedy = (
+        f"kubectl describe {pool.policy.kind.lower()} {pool.policy.name}; where it misses a precompiled image, build it"
+        f" or set {forced} to false."
+    )
+    return _make_finding(pool, FAIL, f"The operator says: {pool.policy.message}.", remedy)
+
+
+def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:
+    if not pool.signed:
+        return None
+    policy, forced = pool.policy, _KEYS[pool.policy.kind][0]
+    remedy = (
+        "Build an image whose modules are signed with a key that the machines have (mokutil --import) and set"
+        f" {forced}; or {OWN_DRIVER[policy.kind]}; "
+    )
+    remedy += "or switch secure boot off."
+    if policy.precompiled and policy.kind in OF_GPUS and pool.host.os == "ubuntu" and pool.of_nvidia:
+        return None
+    if pool.digest or (policy.precompiled and not pool.of_nvidia):
+        why = (
+            "The kernel loads only signed modules (secure boot), and nothing tells from here whether those of this"
+            " image are."
+        )
+        return _make_finding(pool, WARN, why, remedy)
+    return _make_finding(
+        pool,
+        FAIL,
+        "The kernel loads only signed modules (secure boot), and those of this driver are not: 'Key was rejected by"
+        " service'.",
+        remedy,
+    )
+
+
+def _check_digest(pool: DriverPool) -> typing.Optional[Finding]:
+    if not pool.digest:
+        return None
+    why = (
+        "A digest is one image for one system and one kernel, and for the operator a precompiled one: nothing tells"
+        " from here for which."
+    )
+    return _make_finding(
+        pool, WARN, why, f"skopeo inspect --no-tags docker://{pool.image} shows what it was built for."
+    )
+
+
+def _check_precompiled(pool: DriverPool) -> typing.Optional[Finding]:
+    if not pool.policy.precompiled:
+        return None
+    key = _KEYS[pool.policy.kind][0]
+    flavor = next((name for name in _FLAVORS if pool.host.kernel.endswith(f"-{name}")), "")
+    system = f"{pool.host.os}{pool.host.version}"
+    if pool.of_nvidia and (system not in _PRECOMPILED or not flavor):
+        why = (
+            f"NVIDIA publishes precompiled drivers for {' and '.join(_PRECOMPILED)} with kernels {', '.join(_FLAVORS)}."
+            " There must be a tag for this one."
+        )
+        return _make_finding(
+            pool, WARN, why, f"Build it for kernel {pool.host.kernel} into a registry of yours, or set {key} to false."
+        )
+    why = "There must be an image for exactly this kernel. Whether the registry has it, is not known from here."
+    remedy = f"skopeo inspect --no-tags docker://{pool.image}; where there is none build it, or set {key} to false."
+    return _make_finding(pool, WARN, why, remedy)
+
+
+def _check_system(pool: DriverPool) -> typing.Optional[Finding]:
+    if pool.host.os in _SYSTEMS or not pool.of_nvidia:
+        return None
+    why = f"NVIDIA publishes images for {', '.join(_SYSTEMS)}, and as far as known none for {pool.host.os}."
+    remedy = (
+        f"Use the driver of the node: {OWN_DRIVER[pool.policy.kind]}. skopeo list-tags docker://{pool.policy.image}"
+        " shows whether there is one by now."
+    )
+    return _make_finding(pool, WARN, why, remedy)
+
+
+def _check_compiled(pool: DriverPool) -> typing.Optional[Finding]:
+    """Check the packages that the driver needs to compile. On RHCOS it needs only the driver toolkit, which is a part
+    of the release."""
+    host, key = pool.host, _KEYS[pool.policy.kind][1]
+    if host.os == "rhcos" or pool.policy.repositories:
+        return None
+    if host.os in _SUBSCRIBED:
+        why = (
+            f"Headers of kernel {host.kernel} come from repositories that need a subscription. The operator hands on"
+            " that of the node."
+        )
+        remedy = (
+            f"On the nodes, {_SUBSCRIBED[host.os]} must say that they are registered; or name a ConfigMap with a"
+            f" repository of yours in {key}."
+        )
+        return _make_finding(pool, WARN, why, remedy)
+    if pool.mirrored:
+        why = (
+            f"The cluster pulls images from mirrors, as sites without the internet do. Headers of kernel {host.kernel}"
+            " are the distribution's."
+        )
+        remedy = f"Name a ConfigMap with repositories that the nodes reach in {key}, or use a precompiled image."
+        return _make_finding(pool, WARN, why, remedy)
+    return None

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The VFs of a physical function as devices: one network driver, RDMA devices, and a report that agrees with sysfs.
+Check ids: ``virtual_functions.driver``, ``virtual_functions.report``, ``virtual_functions.rdma_device``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.fleet import vendors
+from ..._model.base.text import folded
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .function_reports import FunctionReports
+
+
+def check_driver(layers: FunctionReports) -> Finding:
+    drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
+    expected = "one network driver"
+    if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
+        return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
+    bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
+    why = (
+        f"Kernel: these functions have no network driver: {folded(bare, 8)}."
+        if bare
+        else "Kernel: the functions of one card have several drivers."
+    )
+    remedy = vendors.load_driver(layers.vfs)
+    return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
+
+
+def check_report(layers: FunctionReports) -> Finding:
+    """Check that kernel and operator report the same functions, with the same drivers."""
+    in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
+    reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
+    measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
+    expected = "the same PCI addresses and drivers"
+    if layers.unread:
+        why = f"What the operator reports is not known: {layers.unread}."
+        return Finding(
+            "virtual_functions.report",
+            layers.subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Check the kubeconfig and the user's rights.",
+        )
+    if in_kernel == reported:
+        return ok("virtual_functions.report", layers.subject, measured, expected)
+    differing = [
+        f"{address} ({_describe_driver(in_kernel, address)} in the kernel, {_describe_driver(reported, address)} in the"
+        " report)"
+        for address in sorted(in_kernel.keys() | reported.keys())
+        if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
+    ]
+    why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
+    remedy = "Run the stage again; if it stays, see the config daemon's log."
+    return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _describe_driver(drivers: typing.Mapping[str, typing.Optional[str]], address: str) -> str:
+    return drivers[address] or "no driver" if address in drivers else "absent"
+
+
+def check_rdma(layers: FunctionReports) -> Finding:
+    without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
+    measured, expected = (
+        f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
+        f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device",
+    )
+    if not without:
+        return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
+    names = ", ".join(vf.name for vf in without[:8])
+    if layers.exclusive and not any(vf.netdevs for vf in without):
+        why = (
+            "Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on"
+            f" the node: {names}."
+        )
+        remedy = (
+            "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows"
+            " whether they work."
+        )
+        # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
+        # pod has one
+        unexplained = len(without) == len(layers.vfs) and not all(vf.held for vf in without)
+        return Finding(
+            "virtual_functions.rdma_device",
+            layers.subject,
+            UNKNOWN if unexplained else WARN,
+            measured,
+            expected,
+            why,
+            remedy,
+        )
+    why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
+    remedy = f"{vendors.load_rdma(without)} Or set rdma: false in the fabric where they have none."
+    return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The reports of each layer on a physical function: kernel, operator and config daemon. Part of stage
+virtual_functions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._model.node.hca import Hca
+from ..._model.operators.sriov_operator import NodeState, StateInterface, WantedInterface
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionReports:
+    """The reports of each layer on one physical function.
+
+    :ivar vfs: virtual functions in sysfs
+    :ivar state: state of the node; None when the operator has none, or when that is not known
+    :ivar unread: reason for which it is not known whether the operator has a state; empty when it is known
+    """
+
+    fabric: Fabric
+    node: str
+    hca: Hca
+    vfs: tuple[Hca, ...]
+    state: typing.Optional[NodeState]
+    unread: str = ""
+
+    @property
+    def address(self) -> str:
+        return self.hca.pci.address if self.hca.pci else ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.fabric.name} {self.node} {self.hca.name} {self.address}".strip()
+
+    @property
+    def desired(self) -> typing.Optional[WantedInterface]:
+        """Return the operator's desired state of the function."""
+        return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
+
+    @property
+    def reported(self) -> typing.Optional[StateInterface]:
+        """Return the config daemon's report on the function."""
+        return (
+            next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
+        )
+
+    @property
+    def in_pods(self) -> tuple[Hca, ...]:
+        """Return the VFs without a network interface on the node: a pod has it, or it does not exist."""
+        return tuple(vf for vf in self.vfs if not vf.netdevs)
+
+    @property
+    def hidden(self) -> tuple[Hca, ...]:
+        """Return the VFs whose network interface was seen neither on the node nor in a pod of it."""
+        return tuple(vf for vf in self.vfs if not vf.all_netdevs)
+
+    @property
+    def exclusive(self) -> bool:
+        """Return whether an RDMA device moves into a pod with its interface. Where the config daemon does not report
+        it, the VFs show it: only the VFs in pods have no RDMA device on the node."""
+        mode = self.state.rdma_mode if self.state else ""
+        return mode == "exclusive" or (
+            not mode
+            and any(vf.rdma_device and vf.netdevs for vf in self.vfs)
+            and all(vf.held for vf in self.vfs if not vf.rdma_device)
+        )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The GUIDs of InfiniBand VFs: each VF has one, the same in each layer, and no two are equal. Check id:
+``virtual_functions.guids``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.node.hca import NO_GUID, Hca, NodeHcas
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from .function_reports import FunctionReports
+
+#: the value of a VF that has no GUID yet, and the value that no port may have
+_ONES = "0xffffffffffffffff"
+NO_GUIDS = (NO_GUID, _ONES)
+
+
+def check_guids(layers: FunctionReports) -> Finding:
+    """Check that each InfiniBand VF has a GUID, the same in each layer."""
+    check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
+    nameless = [vf.name for vf in layers.vfs if find_guid(vf) is None]
+    measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} seen"
+    zero = [vf for vf in layers.vfs if find_guid(vf) in NO_GUIDS or any(port.guid in NO_GUIDS for port in vf.all_ports)]
+    if zero:
+        given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *NO_GUIDS)]
+        names = ", ".join(vf.name for vf in zero[:8])
+        if given:
+            why = (
+                "Kernel: the physical function has GUIDs for these, and their driver has not read them:"
+                f" {', '.join(given[:8])}."
+            )
+            remedy = (
+                "Unbind these VFs from mlx5_core and bind them again; the config daemon does that when it is restarted"
+                " on the node."
+            )
+        elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
+            why = (
+                f"CNI plugin: it has set the GUIDs of {names} to ones, as ib-sriov-cni does when a pod goes whose VF"
+                " had none before. Pods on them fail."
+            )
+            remedy = (
+                "Give them GUIDs (ip link set PF vf NUMBER node_guid and port_guid, then unbind the VF from mlx5_core"
+                " and bind it), or make the VFs anew. The config daemon's log says why they had none before that pod."
+            )
+        else:
+            why = f"Config daemon: it has given no GUID to {names}. Pods on them fail with 'GUID is not valid'."
+            remedy = (
+                "Read the config daemon's log. Where the node has /etc/sriov-operator/infiniband/guids, it must have"
+                " enough GUIDs."
+            )
+        return Finding(
+            check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} without GUID", expected, why, remedy
+        )
+    unlike = [
+        vf.name
+        for vf in layers.vfs
+        if vf.administration and vf.node_guid and vf.administration.node_guid not in (None, vf.node_guid)
+    ]
+    if unlike:
+        why = (
+            "Kernel: the physical function was given other GUIDs since the driver took these VFs:"
+            f" {', '.join(unlike[:8])}."
+        )
+        remedy = "Unbind these VFs from mlx5_core and bind them again."
+        return Finding(check, layers.subject, FAIL, f"{len(unlike)} of {len(layers.vfs)} differ", expected, why, remedy)
+    reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
+    stale = [
+        vf.name
+        for vf in layers.vfs
+        if vf.pci and vf.node_guid and not _is_same_guid(reported.get(vf.pci.address), vf.node_guid)
+    ]
+    if stale:
+        why = (
+            f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed"
+            " since: by hand, by ib-kubernetes, "
+        )
+        why += "or by a CNI plugin that failed after it had set them and did not give them back."
+        remedy = "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks again."
+        return Finding(check, layers.subject, FAIL, f"{len(stale)} of {len(layers.vfs)} stale", expected, why, remedy)
+    if nameless:
+        why = (
+            "Kernel: these VFs show no RDMA device on the node or in a pod of it, and ip link shows no GUID of theirs:"
+            f" {', '.join(nameless[:8])}."
+        )
+        return Finding(
+            check,
+            layers.subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "See the finding virtual_functions.rdma_device of this function.",
+        )
+    return ok(check, layers.subject, measured, expected)
+
+
+def find_guid(vf: Hca) -> typing.Optional[str]:
+    """Return the GUID of a VF: of its RDMA device, else of its interface in a pod, else the one that the physical
+    function has set; None where none of them is seen."""
+    if vf.node_guid is not None or vf.rdma_device is not None:
+        return vf.node_guid
+    parts = vf.held
+    shown = (parts.node_guid, *(netdev.port_guid for netdev in parts.netdevs)) if parts else ()
+    set_for = (vf.administration.node_guid, vf.administration.port_guid) if vf.administration else ()
+    return next((guid for guid in (*shown, *set_for) if guid is not None), None)
+
+
+def _is_same_guid(reported: typing.Optional[str], guid: str) -> bool:
+    """Return whether the report has this GUID, or none. It writes the bytes in reverse order [src vishvananda/netlink
+    rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046]."""
+    if reported is None:
+        return True
+    octets = reported.lower().split(":")
+    return guid in ("0x" + "".join(octets), "0x" + "".join(reversed(octets)))
+
+
+def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """Find VFs that have the GUID of another function of any node. Stage discover finds duplicates among physical
+    functions."""
+    owners: dict[str, dict[str, bool]] = {}
+    for name, node in nodes.items():
+        for hca in node.hcas:
+            infiniband = any(port.link_layer == "InfiniBand" for port in hca.all_ports) or (
+                hca.pci is not None and hca.pci.device_class == "0207"
+            )
+            if infiniband:
+                for guid in (find_guid(hca), *(port.guid for port in hca.all_ports)):
+                    if guid is not None and guid not in NO_GUIDS:
+                        owners.setdefault(guid, {})[f"{name} {hca.name}"] = hca.is_virtual
+    findings = []
+    for guid, functions in sorted(owners.items()):
+        if len(functions) > 1 and any(functions.values()):
+            why = (
+                f"Config daemon: it was given, or made up, one GUID for {', '.join(list(functions)[:8])}. The subnet"
+                " manager can't tell them apart."
+            )
+            remedy = "Give each node its own /etc/sriov-operator/infiniband/guids, or none; then make the VFs anew."
+            findings.append(
+                Finding("virtual_functions.guids", guid, FAIL, f"{len(functions)} functions", "1 function", why, remedy)
+            )
+    virtual = [guid for guid, functions in owners.items() if any(functions.values())]
+    if virtual and not findings:
+        findings.append(
+            ok("virtual_functions.guids", "all nodes", f"{len(virtual)} GUIDs of VFs, all different", "all different")
+        )
+    return findings

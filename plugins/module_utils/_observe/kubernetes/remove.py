@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remove the objects of the collection from the cluster, and wait until they are gone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing
+
+from ..._model.base.marks import LABEL
+from ..._model.base.text import cut_texts
+from ..._model.kubernetes.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
+from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
+from ..._parse.kubernetes.foreign import is_mirror_pod
+from .client import Cluster
+from .errors import ApiError
+from .foreign import Kept, objects_of_others
+from .kinds import Resource, kind_of, version_of
+from .outcome import (
+    FABRIC_LABEL,
+    FIELD_MANAGER,
+    JOINT_KINDS,
+    Outcome,
+    describe_refusal,
+    identify_object,
+    ours,
+    stable,
+)
+from .shell import Clock
+
+#: metadata that a deletion needs; its lists are cut, since any client that makes an object decides their length
+_ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
+#: characters of a text in them; a finalizer has 317 at most
+_MOST_TEXT = 320
+#: times the limit of one wait that all waits of a removal may take together
+_ALL_WAITS = 2.0
+#: least seconds for reading the content of all namespaces
+_LOOKS = 600.0
+#: least seconds of the wait for each kind
+_LEAST_WAIT = 60.0
+_Left = typing.TypeVar("_Left")
+
+
+class Waits:
+    """The waits of a removal for deleted objects to disappear. A tenant may make any number of objects with a finalizer
+    that is never removed.
+
+    :param limit: seconds of one wait
+    :param pause: sleeps; a parameter, as ``clock``, so that a test needs no time
+    :param least: seconds that each wait has, however long the others took
+    """
+
+    def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None], least: float = 0.0) -> None:
+        self._limit, self._clock, self._pause, self._least = limit, clock, pause, min(least, limit)
+        self._rest = _ALL_WAITS * limit
+
+    def await_gone(self, look: typing.Callable[[], _Left]) -> _Left:
+        """Call ``look`` once a second, and return the objects that remain at the limit.
+
+        :param look: returns the remaining objects; a false value where none remain
+        """
+        begin = self._clock()
+        while True:
+            left = look()
+            waited = self._clock() - begin
+            if not left or waited >= max(self._least, min(self._limit, self._rest)):
+                # a successful wait counts as well: a tenant may have each object disappear just before the limit
+                self._rest -= waited
+                return left
+            self._pause(1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Removal:
+    """The objects that are removed.
+
+    :ivar kinds: kinds, in the order of their removal
+    :ivar selector: label selector of the API
+    :ivar keep: namespaces that remain
+    :ivar namespaces: namespaces that are read; empty means all, and needs the right to list the kinds in all of them
+    :ivar limit: seconds for each kind
+    """
+
+    kinds: tuple[str, ...]
+    selector: str
+    keep: tuple[str, ...] = ()
+    limit: float = 300.0
+    namespaces: tuple[str, ...] = ()
+
+
+def remove_all(
+    cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]
+) -> tuple[Outcome, ...]:
+    """Delete the objects with the label, kind by kind, and wait until each kind is gone. An object that others manage
+    too only loses the fields of the collection.
+
+    A tenant may give an object of each kind this label, and a finalizer that is never removed. So the waits for all
+    kinds except namespaces together take at most twice the limit.
+
+    A namespace with objects of others remains, and its refusal lists them. Check mode does not search for them, since
+    many of the present objects would be deleted before.
+
+    :param pause: sleeps; a parameter so that a test needs no time
+    :raises ApiError: the server cannot be reached, or refuses a list
+    """
+    outcomes: list[Outcome] = []
+    # pods get this time to end before the objects that they use are removed, even if other objects never disappear
+    waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
+    for kind in removal.kinds:
+        found = _list_objects(cluster, kind, removal)
+        kept = (
+            {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal.limit, clock, pause))
+        )
+        results = [kept.get(item["metadata"]["name"]) or remove_object(cluster, item, check_mode) for item in found]
+        if not check_mode:
+            asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
+            # namespaces come last, and have a limit of their own
+            waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
+            left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
+            results = [_refuse_remaining(outcome, left) for outcome in results]
+        outcomes.extend(results)
+    return tuple(outcomes)
+
+
+def _find_kept(
+    cluster: Cluster,
+    namespaces: typing.Iterable[Resource],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+) -> typing.Iterator[tuple[str, Outcome]]:
+    """Yield the namespaces that must not be deleted, each with its outcome. Namespaces that are being deleted already
+    are left out.
+
+    Objects that are being deleted in them are awaited until the same moment, so many planted namespaces delay the
+    removal no longer than one.
+    """
+    end = clock() + limit
+    # the namespace of the measurements comes first: any client may make a namespace with the label, and each of them
+    # takes a list of all its objects
+    mine = sorted(namespaces, key=lambda item: item["metadata"]["name"] != MEASURING)
+    for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
+        if clock() >= end + max(limit, _LOOKS):
+            kept: typing.Optional[Kept] = Kept(
+                unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",)
+            )
+        else:
+            kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
+        if kept is not None:
+            applied = dataclasses.replace(
+                _identify_labelled(item),
+                action="refused",
+                reason=FOREIGN if kept.objects else UNREAD,
+                refusal=str(kept),
+            )
+            yield applied.name, Outcome(applied, stable(item), stable(item))
+
+
+def find_leftovers(
+    cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
+) -> Leftovers:
+    """Return the objects that have the label and are not wanted. An object with an owner is left out, since it is
+    deleted with its owner.
+
+    :raises ApiError: the server cannot be reached
+    """
+    asked = {identify_object("", item) for item in wanted}
+    found: list[AppliedObject] = []
+    errors: list[str] = []
+    for kind in kinds:
+        try:
+            items = _list_objects(cluster, kind, Removal((kind,), selector))
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            errors.append(error.seen)
+            continue
+        # objects in the namespace of the measurements are removed with it, or by the next measurement
+        mine = [
+            item
+            for item in items
+            if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING
+        ]
+        found += [_identify_labelled(item) for item in mine if identify_object("", item) not in asked]
+    return Leftovers(tuple(found), tuple(errors))
+
+
+def _identify_labelled(item: Resource) -> AppliedObject:
+    """Identify an object of the collection, with the fabric in its label."""
+    return identify_object((item["metadata"].get("labels") or {}).get(FABRIC_LABEL, ""), item)
+
+
+def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
+    """Delete an object, or remove the collection's fields from one that others manage too. A refusal is an outcome.
+
+    :raises ApiError: the server cannot be reached
+    """
+    applied = _identify_labelled(item)
+    try:
+        if item["kind"] in JOINT_KINDS and _is_joint(item):
+            # applying an empty object removes the fields that no other manager owns
+            result, _warnings = cluster.apply(_build_empty(item), FIELD_MANAGER, dry_run=check_mode)
+            return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
+        uid = item["metadata"].get("uid")
+        # the uid protects another object of this name that was made after the list
+        there = cluster.delete(
+            kind_of(item), applied.namespace, applied.name, dry_run=check_mode, only={"uid": uid} if uid else None
+        )
+    except ApiError as error:
+        return Outcome(describe_refusal(applied, error), stable(item), stable(item))
+    return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
+
+
+def _find_managers(item: Resource) -> dict[str, bool]:
+    """Return the managers that wrote into spec, and whether each did so by server-side apply. Controllers write into
+    status."""
+    entries = [
+        entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})
+    ]
+    return {str(entry.get("manager")): entry.get("operation") == "Apply" for entry in entries}
+
+
+def _is_joint(item: Resource) -> bool:
+    """Return whether other managers own a part of the object."""
+    return not ours(item) or bool(set(_find_managers(item)) - {FIELD_MANAGER})
+
+
+def _build_empty(item: Resource) -> Resource:
+    return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
+
+
+def _find_left(
+    cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
+) -> dict[tuple[str, str], Resource]:
+    """Return the objects of a kind that are still there, by namespace and name.
+
+    :param asked: namespaces and names of the objects whose deletion was requested
+    """
+    found = _list_objects(cluster, kind, removal)
+    mine = {
+        (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for item in found
+        if kind not in JOINT_KINDS or not _is_joint(item)
+    }
+    return {key: item for key, item in mine.items() if key in asked}
+
+
+def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Resource]) -> Outcome:
+    item = left.get((outcome.applied.namespace, outcome.applied.name))
+    if item is None or outcome.applied.action == "refused":
+        return outcome
+    finalizers = ", ".join(item["metadata"].get("finalizers") or []) or "none"
+    applied = dataclasses.replace(
+        outcome.applied,
+        action="refused",
+        reason="Remains",
+        refusal=f"still there after its deletion; finalizers: {finalizers}",
+    )
+    return dataclasses.replace(outcome, applied=applied, after=stable(item))
+
+
+def _list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
+    try:
+        if kind in JOINT_KINDS:
+            return tuple(
+                item
+                for item in _list_labelled(cluster, kind, "", "")
+                if ours(item) or _find_managers(item).get(FIELD_MANAGER)
+            )
+        items = [
+            item
+            for namespace in removal.namespaces or ("",)
+            for item in _list_labelled(cluster, kind, namespace, removal.selector)
+        ]
+        return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
+    except ApiError as error:
+        # the server does not know the kind, so no object of it exists
+        if error.absent:
+            return ()
+        raise
+
+
+def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
+    """Return the objects of a kind with a label. Where these are too large, which tenants can cause, only the metadata
+    that a deletion needs is returned. Mirror pods are left out, since their kubelets make them again.
+
+    :raises ApiError: the server refuses the list
+    """
+    try:
+        return tuple(item for item in cluster.list(kind, namespace, selector).items if not is_mirror_pod(kind, item))
+    except ApiError as error:
+        if not error.too_large:
+            raise
+    found = cluster.metadata(kind, namespace, selector)
+    return tuple(_keep_essential(kind, item) for item in found if not is_mirror_pod(kind, item))
+
+
+def _keep_essential(kind: str, item: Resource) -> Resource:
+    """Return an object with only the metadata that its deletion needs."""
+    metadata = item.get("metadata") or {}
+    # only admins make objects of joint kinds, and their managed fields name the managers
+    names = (*_ESSENTIAL, "managedFields") if kind in JOINT_KINDS else _ESSENTIAL
+    kept = {key: value for key, value in metadata.items() if key in names}
+    for key, value in kept.items():
+        if isinstance(value, list) and key != "managedFields":
+            kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key in (LABEL, FABRIC_LABEL)}
+    return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}

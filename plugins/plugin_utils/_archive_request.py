@@ -1,0 +1,318 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The exchange with a server that takes the archive of a run by PUT: its time, and the errors of its answers.
+
+A redirection is not followed: a signature or a token is for one host alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import http.client
+import io
+import json
+import math
+import re
+import socket
+import ssl
+import threading
+import time
+import typing
+import urllib.error
+import urllib.parse
+
+from ansible.module_utils.urls import open_url
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive import (
+    VARIABLE,
+    Address,
+    ArchiveError,
+    ArchiveLogin,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of, refusal_words
+
+#: bytes per second that an upload must reach on average
+SLOWEST = 64 << 10
+#: bytes of a refusal that are read
+_MOST = 65536
+#: HTTP codes after which a later attempt may succeed
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+
+
+def send_request(
+    place: Address,
+    method: str,
+    base: str,
+    login: ArchiveLogin,
+    authority: str,
+    patience: float,
+    content: typing.Optional[bytes],
+    bare: bool = False,
+    most_seconds: float = math.inf,
+) -> None:
+    """Send a request, with a limit for the whole exchange. The timeout of a socket alone does not end an exchange with
+    a server that reads or writes single bytes.
+
+    :param bare: the request has no query, and any answer is accepted
+    :param most_seconds: upper limit of the exchange
+    :raises ArchiveError: no answer, or a refusal
+    """
+    seconds = min(3 * patience + len(content or b"") / SLOWEST, most_seconds)
+    failures: list[BaseException] = []
+
+    def exchange() -> None:
+        try:
+            _exchange(
+                place,
+                method,
+                base,
+                login,
+                authority,
+                patience,
+                _Body(content, time.monotonic() + seconds, seconds),
+                bare,
+            )
+        except BaseException as error:
+            failures.append(error)
+
+    # a daemon thread, so that an exchange that still waits ends with the task
+    thread = threading.Thread(target=exchange, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise _describe_lateness(base if bare else place.cut(base), seconds)
+    if failures:
+        raise failures[0]
+
+
+class _Late(TimeoutError):
+    """The time for the whole exchange is over."""
+
+
+class _Body:
+    """The body of an upload, which the client reads in pieces. The timeout of a socket is that of one piece.
+
+    :param end: moment of a monotonic clock after which no piece is sent
+    :param seconds: time from the beginning to that moment
+    """
+
+    def __init__(self, content: typing.Optional[bytes], end: float, seconds: float) -> None:
+        self.content = content
+        self.end = end
+        self.seconds = seconds
+        self._stream = io.BytesIO(content or b"")
+
+    def read(self, size: int = -1) -> bytes:
+        if time.monotonic() > self.end:
+            raise _Late
+        return self._stream.read(size)
+
+
+def _exchange(
+    place: Address,
+    method: str,
+    base: str,
+    login: ArchiveLogin,
+    authority: str,
+    patience: float,
+    body: _Body,
+    bare: bool,
+) -> None:
+    content = body.content
+    headers = (
+        {} if content is None else {"Content-Type": "application/gzip" if content[:2] == b"\x1f\x8b" else "text/plain"}
+    )
+    headers.update({} if content is None else {"Content-Length": str(len(content))})
+    if login.token:
+        headers["Authorization"] = f"Bearer {login.token}"
+    shown = base if bare else place.cut(base)
+    try:
+        answer = open_url(
+            base + ("" if bare else place.query),
+            data=None if content is None else body,
+            headers=headers,
+            method=method,
+            timeout=patience,
+            url_username=login.user or None,
+            url_password=login.password or None,
+            force_basic_auth=bool(login.user),
+            follow_redirects="none",
+            ca_path=authority or None,
+            http_agent="linerate.rdma",
+            use_netrc=False,
+        )
+    except urllib.error.HTTPError as error:
+        with error:
+            if not bare:
+                raise _describe_refusal(shown, error, place, login, patience) from None
+    # the text of the error may contain the address with its secrets, so it is not chained
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _describe_failure(shown, error, patience, body.seconds) from None
+    else:
+        with answer:
+            pass
+
+
+def _describe_refusal(
+    shown: str, error: urllib.error.HTTPError, place: Address, login: ArchiveLogin, patience: float
+) -> ArchiveError:
+    words = _remove_secrets(
+        refusal_words(_read_refusal(error, patience).decode("utf-8", errors="replace")), place, login
+    )
+    seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
+    seen += f" ({words})" if words else ""
+    return ArchiveError(seen, _find_remedy(error, place, login), error.code in _AGAIN)
+
+
+def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
+    """Read the part of a refusal's message that arrives within ``seconds``."""
+    found, end = b"", time.monotonic() + seconds
+    try:
+        while len(found) < _MOST and time.monotonic() < end:
+            part = error.read1(_MOST - len(found))
+            if not part:
+                break
+            found += part
+    except (OSError, http.client.HTTPException):
+        pass
+    return found
+
+
+def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
+    """Describe an exchange that exceeded its limit. It is not repeated, since a further attempt would exceed it too."""
+    seen = f"{shown} has not taken it within {seconds:.3g} s, the time that there is for it"
+    return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
+
+
+def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
+    """Remove the secrets of a request from the message of a server, in each of their forms: plain, percent-encoded or
+    decoded, in base64, escaped and in hexadecimal digits."""
+    parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
+    given = {login.password, login.token, place.query, *parts}
+    bare = {
+        form for secret in given for form in (secret, urllib.parse.unquote(secret), urllib.parse.unquote_plus(secret))
+    }
+    forms = {
+        form
+        for secret in bare
+        for form in (
+            secret,
+            *(quote(secret, safe) for quote in (urllib.parse.quote, urllib.parse.quote_plus) for safe in ("", "/")),
+        )
+    }
+    # as XML and JSON escape it, and in hexadecimal digits
+    forms |= {
+        form
+        for secret in bare
+        for form in (html.escape(secret), json.dumps(secret)[1:-1], secret.encode("utf-8", "surrogateescape").hex())
+    }
+    for secret in (
+        f"{login.user}:{login.password}" if login.password else "",
+        f"Bearer {login.token}" if login.token else "",
+        *bare,
+    ):
+        coded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode("ascii")
+        forms |= {
+            form
+            for one in (coded, coded.replace("+", "-").replace("/", "_"))
+            for form in (one, one.rstrip("="), urllib.parse.quote(one, ""))
+        }
+    # the escapes of a percent-encoded text have letters of either case
+    for form in sorted((form for form in forms if len(form) > 3), key=len, reverse=True):
+        words = re.sub("".join(_either_case(part) for part in re.split(r"(%[0-9A-Fa-f]{2})", form)), "...", words)
+    return words
+
+
+def _either_case(part: str) -> str:
+    """Return the pattern of a part of a text, in which the letters of an escape may have either case."""
+    return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
+
+
+def _find_remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLogin) -> str:
+    code = error.code
+    if 300 <= code < 400:
+        to = _remove_secrets(_find_redirection(error.headers.get("Location")), place, login)
+        return (
+            f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where"
+            " it is signed"
+        )
+    if code in (400, 403) and place.query:
+        return (
+            "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may"
+            " write it"
+        )
+    if code == 401 or (code == 403 and not place.query):
+        return (
+            "Look at user and password, or the token, in the environment of ansible-playbook (RDMA_REPORT_ARCHIVE_*),"
+            " and whether they may write there"
+        )
+    if code in (404, 409):
+        return "Make the folder, or the bucket, and look whether the address is right"
+    if code in (405, 501):
+        return "Give an address that takes PUT: WebDAV, or a signed address of S3"
+    if code == 413:
+        return "Raise the size that the server, or a proxy before it, takes"
+    if code in (402, 507):
+        return "Make room there, or give another place"
+    return "Look at the server; then send it again: ansible-playbook linerate.rdma.report"
+
+
+def _find_redirection(location: typing.Optional[str]) -> str:
+    """Return the scheme and host of a redirection; empty where it is not an address. The path is left out, since the
+    server may repeat secrets in it."""
+    try:
+        found = place_of(location)
+    except ArchiveError:
+        return ""
+    return plain("/".join(found.base.split("/")[:3]), 300) if isinstance(found, Address) else ""
+
+
+def _describe_failure(shown: str, error: Exception, patience: float, seconds: float) -> ArchiveError:
+    reason: typing.Any = getattr(error, "reason", None)
+    cause = reason if isinstance(reason, Exception) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        seen = f"{shown}: its certificate is not trusted: {plain(cause.verify_message or 'no reason is given', 200)}"
+        return ArchiveError(
+            seen, f"Name the authority in {VARIABLE}_ca, a file of PEM, and the host as the certificate does"
+        )
+    if isinstance(cause, ssl.SSLError):
+        return ArchiveError(
+            f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}",
+            "Look whether that port speaks TLS, or needs http:// instead",
+        )
+    if isinstance(cause, _Late):
+        return _describe_lateness(shown, seconds)
+    if isinstance(cause, (socket.timeout, TimeoutError)):
+        return ArchiveError(
+            f"{shown} gave no sign within {patience:g} s",
+            "Look whether it is up, and whether a firewall or a proxy is on the way",
+            True,
+        )
+    if isinstance(cause, socket.gaierror):
+        return ArchiveError(
+            f"{shown}: nobody knows this host: {cause.strerror}",
+            "Correct the name, or the DNS of where ansible-playbook runs",
+            True,
+        )
+    if isinstance(cause, ConnectionRefusedError):
+        return ArchiveError(
+            f"{shown}: the connection is refused", "Look whether it is up, and whether the port is right", True
+        )
+    if isinstance(cause, (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)):
+        seen = f"{shown} ended the connection before it had all of it, and without an answer"
+        return ArchiveError(seen, "Look at its log; a limit of size is the likeliest cause", True)
+    if isinstance(cause, OSError) and cause.strerror:
+        return ArchiveError(
+            f"{shown} is not reached: {plain(str(cause.strerror), 200)}",
+            "Look whether it is up, and the way there",
+            True,
+        )
+    return ArchiveError(
+        f"{shown} is not reached: {type(cause).__name__}", "Look whether it is up, and whether it speaks HTTP", True
+    )
