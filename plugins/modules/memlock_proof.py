@@ -108,7 +108,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
+    MeasuringNamespace,
+    measuring,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
@@ -121,7 +124,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return {"proofs": []}
     with working(module, connect(module)) as held:
         remove_pods(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
-        place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
+        place = MeasuringNamespace(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
         with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
             task = MemlockTask(
                 seats.fabrics,

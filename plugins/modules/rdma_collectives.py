@@ -147,7 +147,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.col
     CollectivesBench,
     unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
+    MeasuringNamespace,
+    measuring,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import NOT_CHECKED, Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
@@ -203,7 +206,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     seen = _seen(module)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
-        place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
+        place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = CollectivesBench(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()

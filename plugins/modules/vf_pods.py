@@ -116,13 +116,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.hold_vfs import hold
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
+    MeasuringNamespace,
+    measuring,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     NOT_CHECKED,
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -142,15 +145,15 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         }
     with working(module, connect(module)) as held:
         plan = dataclasses.replace(plan, run=held.run)
-        pods = Pods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
+        pods = MeasuringPods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
         removed = pods.remove()
-        place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
+        place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         if not present:
             place.leave()
             return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run, stays=True) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused)
-            held_pods = hold(Pods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
+            held_pods = hold(MeasuringPods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
         return {
             "changed": True,
             "pods": to_data(held_pods),

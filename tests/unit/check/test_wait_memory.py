@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import gathered, take
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
 
@@ -43,18 +43,25 @@ STATES = [
 STATES.append(changed(STATE, metadata__annotations={"sriovnetwork.openshift.io/desired-state": "Drain_Required"}))
 NAME = st.sampled_from(NAMES)
 CHANGES = st.one_of(
-    st.builds(lambda item, name: Change("Node", "put", (named(item, name),)), st.sampled_from(NODES), NAME),
+    st.builds(lambda item, name: KindUpdate("Node", "put", (named(item, name),)), st.sampled_from(NODES), NAME),
     st.builds(
-        lambda item, name: Change("SriovNetworkNodeState", "put", (named(item, name),)), st.sampled_from(STATES), NAME
+        lambda item, name: KindUpdate("SriovNetworkNodeState", "put", (named(item, name),)),
+        st.sampled_from(STATES),
+        NAME,
     ),
-    st.builds(lambda name: Change("Node", "drop", (named(NODE, name),)), NAME),
-    st.builds(lambda name: Change("SriovNetworkNodeState", "drop", (named(STATE, name),)), NAME),
+    st.builds(lambda name: KindUpdate("Node", "drop", (named(NODE, name),)), NAME),
+    st.builds(lambda name: KindUpdate("SriovNetworkNodeState", "drop", (named(STATE, name),)), NAME),
     st.sampled_from(
-        [Change("SriovNetworkNodePolicy", "put", (POLICY,)), Change("SriovNetworkNodePolicy", "replace", ())]
+        [KindUpdate("SriovNetworkNodePolicy", "put", (POLICY,)), KindUpdate("SriovNetworkNodePolicy", "replace", ())]
     ),
-    st.sampled_from([Change("NetworkAttachmentDefinition", "replace", ()), Change("Node", "error", error="no answer")]),
     st.sampled_from(
-        [Change("PodDisruptionBudget", "error", error="forbidden"), Change("SriovNetworkPoolConfig", "replace", ())]
+        [KindUpdate("NetworkAttachmentDefinition", "replace", ()), KindUpdate("Node", "error", error="no answer")]
+    ),
+    st.sampled_from(
+        [
+            KindUpdate("PodDisruptionBudget", "error", error="forbidden"),
+            KindUpdate("SriovNetworkPoolConfig", "replace", ()),
+        ]
     ),
 )
 
@@ -62,14 +69,14 @@ CHANGES = st.one_of(
 @given(st.lists(st.lists(CHANGES, max_size=4), max_size=6), st.booleans())
 @settings(max_examples=examples(150), deadline=None)
 def test_with_a_memory_the_same_is_said_of_each_world(
-    steps: typing.Sequence[typing.Sequence[Change]], drained: bool
+    steps: typing.Sequence[typing.Sequence[KindUpdate]], drained: bool
 ) -> None:
     judges = readiness_cache.ReadinessCache(TARGETS)
     world = ClusterState()
     for step in [
         [
-            Change("Node", "replace", tuple(named(NODE, name) for name in NAMES)),
-            Change("SriovNetworkNodePolicy", "replace", (POLICY,)),
+            KindUpdate("Node", "replace", tuple(named(NODE, name) for name in NAMES)),
+            KindUpdate("SriovNetworkNodePolicy", "replace", (POLICY,)),
         ],
         *steps,
     ]:
@@ -86,7 +93,7 @@ def test_with_a_memory_the_same_is_said_of_each_world(
 
 @given(st.lists(CHANGES, max_size=12))
 @settings(max_examples=examples(150), deadline=None)
-def test_gathered_changes_make_the_same_world(news: typing.Sequence[Change]) -> None:
+def test_gathered_changes_make_the_same_world(news: typing.Sequence[KindUpdate]) -> None:
     one = other = ClusterState()
     for change in news:
         one = take(one, change)
@@ -112,9 +119,9 @@ def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: ty
     monkeypatch.setattr(readiness_cache, "judge_node", counted)
     judges, world = readiness_cache.ReadinessCache(TARGETS[:1]), ClusterState()
     for kind, item in (("Node", NODE), ("SriovNetworkNodeState", STATE)):
-        world = take(world, Change(kind, "replace", tuple(named(item, name) for name in NAMES)))
-    world = take(world, Change("SriovNetworkNodePolicy", "replace", (POLICY,)))
+        world = take(world, KindUpdate(kind, "replace", tuple(named(item, name) for name in NAMES)))
+    world = take(world, KindUpdate("SriovNetworkNodePolicy", "replace", (POLICY,)))
     judges.judge(world)
     assert asked == list(NAMES)
-    judges.judge(take(world, Change("Node", "put", (named(booted("1"), "kl-b"),))))
+    judges.judge(take(world, KindUpdate("Node", "put", (named(booted("1"), "kl-b"),))))
     assert asked == [*NAMES, "kl-b"]

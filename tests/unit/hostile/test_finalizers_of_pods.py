@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finaliz
     take_off,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import MeasuringNamespace
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 
 COMMAND = """kubectl patch pod p -n linerate-measure --type merge -p '{"metadata":{"finalizers":null}}'"""
@@ -143,7 +143,7 @@ class HeldPods:
 
 def test_a_measurement_takes_them_off_the_pods_of_an_earlier_one() -> None:
     api = HeldPods("linerate.rdma/measure", pod("p"))
-    assert Place(typing.cast("typing.Any", api), "run-1", 600.0, api.clock, api.sleep).take()
+    assert MeasuringNamespace(typing.cast("typing.Any", api), "run-1", 600.0, api.clock, api.sleep).take()
     assert api.taken == [("Pod", "linerate-measure", "p", "/metadata/finalizers")] and api.now < 60
 
 
@@ -289,7 +289,7 @@ class Stuck:
 
 def test_a_mirror_pod_that_its_kubelet_does_not_end_holds_up_no_measurement() -> None:
     api = Stuck()
-    place = Place(typing.cast(Cluster, api), "run-2", 900.0, lambda: api.now, api.pause)
+    place = MeasuringNamespace(typing.cast(Cluster, api), "run-2", 900.0, lambda: api.now, api.pause)
     place._await_gone("n")
     assert api.deleted == [("mirror", {"grace_seconds": 0, "only": {"uid": "m"}})]
     assert api.now < 60, "and not after 900 s"

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers, watch
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
     UID,
     Item,
@@ -39,7 +39,7 @@ def numbered(number: int, version: int) -> tuple[str, Item]:
     return "MODIFIED", {**item, "metadata": {**item["metadata"], "resourceVersion": str(version)}}
 
 
-def versions(changes: typing.Iterable[Change]) -> list[tuple[str, str]]:
+def versions(changes: typing.Iterable[KindUpdate]) -> list[tuple[str, str]]:
     return [
         (change.items[0]["metadata"]["name"], change.items[0]["metadata"]["resourceVersion"])
         for change in changes
@@ -67,8 +67,8 @@ def test_what_was_taken_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "MOST_WAITING", 3)
     changes = watch._Changes()
     for version in range(100):
-        assert changes.put(Change("Node", "put", (numbered(1, version)[1],)))
-        assert changes.put(Change("Node", "error", error="away"))
+        assert changes.put(KindUpdate("Node", "put", (numbered(1, version)[1],)))
+        assert changes.put(KindUpdate("Node", "error", error="away"))
         assert [versions([change]) for change in (changes.get(0.0), changes.get(0.0)) if change] == [
             [("worker-1", str(version))],
             [],
@@ -140,14 +140,14 @@ def test_events_without_end_about_one_pod_leave_its_newest() -> None:
 def test_the_number_of_events_that_were_left_out_is_said() -> None:
     said: list[str] = []
     changes = [
-        Change("Event", "replace", tuple(event(number, stranger(number)) for number in range(200))),
-        Change("DaemonSet", "replace"),
-        Change("Pod", "replace"),
-        Change("Node", "replace"),
+        KindUpdate("Event", "replace", tuple(event(number, stranger(number)) for number in range(200))),
+        KindUpdate("DaemonSet", "replace"),
+        KindUpdate("Pod", "replace"),
+        KindUpdate("Node", "replace"),
     ]
 
     class Feed:
-        def get(self, _timeout: float) -> typing.Optional[Change]:
+        def get(self, _timeout: float) -> typing.Optional[KindUpdate]:
             return changes.pop(0) if changes else None
 
     now = iter(range(1000))

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators imp
     sriov_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 
 LONG = f"first {'x' * 1_000_000} last"
 #: characters of a text that is kept, with the words around it
@@ -120,16 +120,16 @@ class Kubelet:
                 {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net", "namespace": "jobs"}, "spec": spec},
             ),
         }
-        self.changes = [Change(kind, "replace", there.get(kind, ())) for kind in kinds]
+        self.changes = [KindUpdate(kind, "replace", there.get(kind, ())) for kind in kinds]
 
-    def get(self, timeout: float) -> Change:
+    def get(self, timeout: float) -> KindUpdate:
         if self.changes:
             return self.changes.pop(0)
         self.now, self.count = self.now + 0.1, self.count + 1
         ready = {**condition("Ready"), "message": f"{self.count}{LONG}"}
-        return Change("Node", "put", (made("Node", {"conditions": [ready]}),))
+        return KindUpdate("Node", "put", (made("Node", {"conditions": [ready]}),))
 
-    def gather(self, seconds: float) -> list[Change]:
+    def gather(self, seconds: float) -> list[KindUpdate]:
         self.now += seconds
         found, self.changes = self.changes, []
         return found

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import ForeignObjects, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
@@ -327,7 +327,7 @@ def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data
         ("ConfigMap", {"metadata": labelled}),
         ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}}),
     ]
-    assert judge(objects) == Judged()
+    assert judge(objects) == ForeignObjects()
     assert judge([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)
 
 

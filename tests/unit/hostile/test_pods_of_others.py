@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 
 FABRIC: dict[str, typing.Any] = {
     "name": "compute",
@@ -77,10 +77,10 @@ def of_ours(wanted: Resource) -> Resource:
     }
 
 
-def pods(api: Api, now: typing.Optional[list[float]] = None) -> Pods:
+def pods(api: Api, now: typing.Optional[list[float]] = None) -> MeasuringPods:
     intent, time = parse_intent([FABRIC]), now or [0.0]
     plan = Plan(intent.fabrics, ClusterIntent(), ("victim",), run="20260102T030405Z-aaaaaa")
-    return Pods(
+    return MeasuringPods(
         typing.cast(Cluster, api),
         plan,
         lambda: time[0],

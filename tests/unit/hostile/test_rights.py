@@ -37,7 +37,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_fo
     list_kinds,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import Place, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
+    MeasuringNamespace,
+    measuring,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -547,7 +550,7 @@ def test_measuring(ledger: Ledger, call: Call) -> None:
                 spec=made["spec"],
             )
         call(api, "memlock_proof", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], pod_seconds=0)
-        place = Place(FakeApi.client(api.url), "run-1", 0.0, time.monotonic, time.sleep)
+        place = MeasuringNamespace(FakeApi.client(api.url), "run-1", 0.0, time.monotonic, time.sleep)
         with measuring(place, FakeApi.client(api.url), INTENT.fabrics, INTENT.cluster, "run-1") as seats:
             assert {fabric.network.namespace for fabric in seats.fabrics} == {MEASURING}
         assert api.object(path_of("Namespace", "", MEASURING)) is not None

@@ -12,13 +12,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     Plan,
     PodOfNode,
     workers,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, RAILS, TWO_RAILS, Api, Clock
 
 
@@ -43,7 +43,7 @@ def test_a_node_whose_pods_are_slow_in_each_round_ends_its_own_draw_alone() -> N
     api = Drawing(clock)
     intent = parse_intent([{**FABRIC, **TWO_RAILS, "virtual_functions": 64}])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), RAILS, parallel=1, pod_seconds=60.0)
-    pods = Pods(typing.cast(Cluster, api), plan, clock, lambda _seconds: None, lambda _line: None)
+    pods = MeasuringPods(typing.cast(Cluster, api), plan, clock, lambda _seconds: None, lambda _line: None)
     with workers(1) as pool:
         found = pods.start(pool, intent.fabrics[0])
     pods.leave()
@@ -73,12 +73,12 @@ class Feed:
 
     stop = start
 
-    def get(self, timeout: float) -> typing.Optional[Change]:
+    def get(self, timeout: float) -> typing.Optional[KindUpdate]:
         for name, item in self.api.pods.items():
             state = "True" if self.clock.now >= self.ready.get(item["node"], 1e9) else "False"
             if state == "True" and name not in self.told:
                 self.told.add(name)
-                return Change("Pod", "put", (item,))
+                return KindUpdate("Pod", "put", (item,))
         self.clock.now += timeout
         return None
 
@@ -89,7 +89,7 @@ def whole(ready: typing.Mapping[str, float], nodes: str = "abc") -> tuple[list[P
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, tuple(nodes), pod_seconds=900.0)
 
-    class Told(Pods):
+    class Told(MeasuringPods):
         def _open_feed(self) -> typing.Any:
             return Feed(api, clock, ready)
 

@@ -13,8 +13,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_hold import pods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Api, run
@@ -69,10 +69,10 @@ def test_what_is_measured_is_the_pod_that_was_made(where: str) -> None:
 class Once:
     """A feed with one change, which then ends the pods that hear it."""
 
-    def __init__(self, heard: Pods, change: Change) -> None:
+    def __init__(self, heard: MeasuringPods, change: KindUpdate) -> None:
         self.heard, self.changes = heard, [change]
 
-    def get(self, _timeout: float) -> typing.Optional[Change]:
+    def get(self, _timeout: float) -> typing.Optional[KindUpdate]:
         if self.changes:
             return self.changes.pop()
         self.heard.leave()
@@ -91,7 +91,7 @@ def test_only_the_end_of_the_pod_that_was_made_counts(whose: str, gone: bool) ->
     api.made, api.pods[NAME] = [NAME], {"node": "a"}
     watched.shell(item)
     ended = {"kind": "Pod", "metadata": {"name": NAME, "namespace": "training", "uid": whose}}
-    watched._hear(typing.cast(WatchFeed, Once(watched, Change("Pod", "drop", (ended,)))))
+    watched._hear(typing.cast(WatchFeed, Once(watched, KindUpdate("Pod", "drop", (ended,)))))
     assert (watched.gone(item) is not None) == gone
 
 

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wa
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.nvidia import Reported
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import wait
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.tests.unit.check import test_readiness as worlds
 
 LONG = "x" * 1_000_000
@@ -105,7 +105,7 @@ def test_lines_of_progress_are_short(kind: str) -> None:
 
         now = 0.0
 
-        def get(self, timeout: float) -> Change:
+        def get(self, timeout: float) -> KindUpdate:
             self.now += 1
             text = f"{self.now}{LONG}"
             status = {"conditions": [{"type": "Ready", "status": "False", "message": text}]}
@@ -118,9 +118,9 @@ def test_lines_of_progress_are_short(kind: str) -> None:
                 },
             }
             at = list(objects)[int(self.now) % 2]
-            return Change(at, "replace", (objects[at],))
+            return KindUpdate(at, "replace", (objects[at],))
 
-        def gather(self, seconds: float) -> list[Change]:
+        def gather(self, seconds: float) -> list[KindUpdate]:
             return []
 
     lines: list[str] = []

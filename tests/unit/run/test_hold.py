@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     Plan,
     list_all_unstarted,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
 
 INTENT = parse_intent([FABRIC])
@@ -26,8 +26,8 @@ PLAN = Plan(INTENT.fabrics, INTENT.cluster, ("a", "b"), parallel=2, pod_seconds=
 PROBE = "env PCIDEVICE_OPENSHIFT_IO_IGB=0000:01:10.{number}\n"
 
 
-def pods(api: typing.Any) -> Pods:
-    return Pods(typing.cast(Cluster, api), PLAN, Clock(), lambda seconds: None, lambda line: None)
+def pods(api: typing.Any) -> MeasuringPods:
+    return MeasuringPods(typing.cast(Cluster, api), PLAN, Clock(), lambda seconds: None, lambda line: None)
 
 
 def test_they_stay_with_a_virtual_function_each_until_they_are_removed() -> None:

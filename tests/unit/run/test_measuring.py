@@ -24,8 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.measuring import render_namespace
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
-    ForeignNamespace,
-    Place,
+    ForeignMeasuringNamespace,
+    MeasuringNamespace,
     Seats,
     measuring,
 )
@@ -161,9 +161,9 @@ class Clock:
         self.now += seconds
 
 
-def place(api: Api, run: str = "run-1") -> Place:
+def place(api: Api, run: str = "run-1") -> MeasuringNamespace:
     clock = Clock()
-    return Place(cluster(api), run, 10.0, clock, clock.pause)
+    return MeasuringNamespace(cluster(api), run, 10.0, clock, clock.pause)
 
 
 def cluster(api: Api) -> Cluster:
@@ -236,7 +236,7 @@ def test_one_that_does_not_go_is_named_with_what_shows_why(api: Api) -> None:
 
 def test_a_namespace_of_somebody_else_is_refused_and_stays(api: Api) -> None:
     before = api.have(somebody="else")
-    with pytest.raises(ForeignNamespace, match="not the collection's"), measure(api):
+    with pytest.raises(ForeignMeasuringNamespace, match="not the collection's"), measure(api):
         pytest.fail("pods would be made in a namespace of somebody else")
     assert (api.there or {})["metadata"]["uid"] == before["metadata"]["uid"] and not api.written
 

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod as render_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import (
     GONE_SECONDS,
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
     workers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import Pods
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pods import MeasuringPods
 
 FABRIC: dict[str, typing.Any] = {
     "name": "storage",
@@ -891,16 +891,16 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
 
         stop = start
 
-        def get(self, seconds: float) -> typing.Optional[Change]:
+        def get(self, seconds: float) -> typing.Optional[KindUpdate]:
             if self.shown:
                 clock.now += seconds
                 return None
             self.shown = True
-            return Change("Pod", "replace", tuple(api.pods.values()))
+            return KindUpdate("Pod", "replace", tuple(api.pods.values()))
 
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), pod_seconds=150.0, run="run-1")
-    pods = Pods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
+    pods = MeasuringPods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
     monkeypatch.setattr(pods._readiness, "_open_feed", News)
     monkeypatch.setattr(pods, "_listen", lambda: None)
     with workers(2) as pool:

@@ -31,7 +31,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_fo
     take,
     wait,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import REQUIRED, Change, Parts, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import (
+    REQUIRED,
+    KindUpdate,
+    Parts,
+    WatchFeed,
+)
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -80,12 +85,12 @@ class Script:
     error = ""
     stands: Parts = ()
 
-    def __init__(self, *steps: tuple[float, Change]) -> None:
+    def __init__(self, *steps: tuple[float, KindUpdate]) -> None:
         self.now = 0.0
         self.looks: list[tuple[float, typing.Sequence[str]]] = []
         self.steps = list(steps)
 
-    def get(self, timeout: float) -> typing.Optional[Change]:
+    def get(self, timeout: float) -> typing.Optional[KindUpdate]:
         if self.steps and self.steps[0][0] <= self.now + timeout:
             second, change = self.steps.pop(0)
             self.now = max(self.now, second)
@@ -93,7 +98,7 @@ class Script:
         self.now += timeout
         return None
 
-    def gather(self, seconds: float) -> list[Change]:
+    def gather(self, seconds: float) -> list[KindUpdate]:
         self.now += seconds
         due = [change for second, change in self.steps if second <= self.now]
         del self.steps[: len(due)]
@@ -114,22 +119,25 @@ class Script:
         return dict.fromkeys(nodes, self.stands)
 
 
-def start(state: dict[str, typing.Any] = STATE, node: dict[str, typing.Any] = NODE) -> list[tuple[int, Change]]:
+def start(state: dict[str, typing.Any] = STATE, node: dict[str, typing.Any] = NODE) -> list[tuple[int, KindUpdate]]:
     return [
-        (0, Change("Node", "replace", (node,))),
-        (0, Change("SriovNetworkNodeState", "replace", (state,))),
-        (0, Change("SriovNetworkNodePolicy", "replace", (POLICY,))),
-        (0, Change("NetworkAttachmentDefinition", "replace", tuple(resources("networkattachmentdefinitions.yaml")))),
+        (0, KindUpdate("Node", "replace", (node,))),
+        (0, KindUpdate("SriovNetworkNodeState", "replace", (state,))),
+        (0, KindUpdate("SriovNetworkNodePolicy", "replace", (POLICY,))),
+        (
+            0,
+            KindUpdate("NetworkAttachmentDefinition", "replace", tuple(resources("networkattachmentdefinitions.yaml"))),
+        ),
         *(
-            (0, Change(kind, "replace"))
+            (0, KindUpdate(kind, "replace"))
             for kind in ("SriovNetworkPoolConfig", "MachineConfigPool", "PodDisruptionBudget")
         ),
-        (0, Change("Pod", "error", error="pods is forbidden")),
+        (0, KindUpdate("Pod", "error", error="pods is forbidden")),
     ]
 
 
 def run(
-    *steps: tuple[int, Change], limit: float = 100.0, error: str = "", **options: typing.Any
+    *steps: tuple[int, KindUpdate], limit: float = 100.0, error: str = "", **options: typing.Any
 ) -> tuple[SyncFacts, list[str]]:
     script = Script(*steps)
     lines: list[str] = []
@@ -156,10 +164,10 @@ def test_the_course_of_a_real_rollout() -> None:
     seen = changed(STATE, status__interfaces=BARE["status"]["interfaces"])
     facts, lines = run(
         *start(BARE, no_vfs),
-        (3, Change("SriovNetworkNodeState", "put", (seen,))),
-        (6, Change("SriovNetworkNodeState", "put", (changed(seen, status__syncStatus="InProgress"),))),
-        (14, Change("SriovNetworkNodeState", "put", (STATE,))),
-        (22, Change("Node", "put", (NODE,))),
+        (3, KindUpdate("SriovNetworkNodeState", "put", (seen,))),
+        (6, KindUpdate("SriovNetworkNodeState", "put", (changed(seen, status__syncStatus="InProgress"),))),
+        (14, KindUpdate("SriovNetworkNodeState", "put", (STATE,))),
+        (22, KindUpdate("Node", "put", (NODE,))),
     )
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 22.0 + STEADY_SECONDS, "ready")
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "14", "22"]
@@ -167,14 +175,14 @@ def test_the_course_of_a_real_rollout() -> None:
     assert "offers 0 openshift.io/igbvf of 4" in lines[3]
 
 
-def offering(amount: str) -> Change:
-    return Change("Node", "put", (changed(NODE, status__allocatable={"openshift.io/igbvf": amount}),))
+def offering(amount: str) -> KindUpdate:
+    return KindUpdate("Node", "put", (changed(NODE, status__allocatable={"openshift.io/igbvf": amount}),))
 
 
 def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken() -> None:
     """The node's status is up to 10 s old: it still shows what the plugin offered before the config daemon ended it."""
     working = changed(STATE, status__syncStatus="InProgress")
-    done = (20, Change("SriovNetworkNodeState", "put", (STATE,)))
+    done = (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,)))
     facts, lines = run(*start(working), done, (26, offering("0")), (36, offering("4")))
     assert [line.partition("  ")[0] for line in lines] == ["0 s", "20 s", "26 s", "36 s"]
     assert "ready" in lines[1] and "offers 0 openshift.io/igbvf of 4" in lines[2] and "ready" in lines[3]
@@ -183,7 +191,7 @@ def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken() -> None:
 
 def test_a_limit_that_comes_before_a_node_was_ready_for_long_ends_the_wait_as_ready() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
-    facts, _lines = run(*start(working), (20, Change("SriovNetworkNodeState", "put", (STATE,))), limit=25.0)
+    facts, _lines = run(*start(working), (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,))), limit=25.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds, facts.nodes[0].phase) == (True, False, 25.0, "ready")
 
 
@@ -200,7 +208,7 @@ def test_a_failed_sync_ends_early_with_its_text() -> None:
 
 def test_a_failed_sync_that_heals_is_no_failure() -> None:
     facts, _lines = run(
-        *start(changed(STATE, status__syncStatus="Failed")), (15, Change("SriovNetworkNodeState", "put", (STATE,)))
+        *start(changed(STATE, status__syncStatus="Failed")), (15, KindUpdate("SriovNetworkNodeState", "put", (STATE,)))
     )
     assert facts.nodes[0].phase == "ready"
 
@@ -212,7 +220,7 @@ def test_time_out_returns_the_last_state() -> None:
 
 
 def test_an_api_server_that_never_answers() -> None:
-    facts, _lines = run((1, Change("Node", "error", error="GET /api/v1/nodes: no answer")), limit=10.0)
+    facts, _lines = run((1, KindUpdate("Node", "error", error="GET /api/v1/nodes: no answer")), limit=10.0)
     assert facts.timed_out
     assert "no answer" in facts.nodes[0].detail
 
@@ -220,14 +228,14 @@ def test_an_api_server_that_never_answers() -> None:
 def test_an_api_server_that_goes_away_meanwhile() -> None:
     facts, _lines = run(
         *start(BARE),
-        (2, Change("SriovNetworkNodeState", "error", error="refused")),
-        (9, Change("SriovNetworkNodeState", "replace", (STATE,))),
+        (2, KindUpdate("SriovNetworkNodeState", "error", error="refused")),
+        (9, KindUpdate("SriovNetworkNodeState", "replace", (STATE,))),
     )
     assert facts.nodes[0].phase == "ready"
 
 
 def test_a_node_that_vanishes_is_a_failure() -> None:
-    facts, _lines = run(*start(BARE), (2, Change("Node", "drop", (NODE,))))
+    facts, _lines = run(*start(BARE), (2, KindUpdate("Node", "drop", (NODE,))))
     assert facts.nodes[0].phase == "failed"
     assert "no node kl-a" in facts.nodes[0].detail
 
@@ -245,7 +253,7 @@ def drained() -> dict[str, typing.Any]:
 def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
     facts, lines = run(
         *start(drained()),
-        (1, Change("PodDisruptionBudget", "replace", (BUDGET,))),
+        (1, KindUpdate("PodDisruptionBudget", "replace", (BUDGET,))),
         limit=1800.0,
         grace={"drain_held": 60.0},
     )
@@ -256,9 +264,11 @@ def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
 
 def test_a_drain_that_is_let_go_goes_on() -> None:
     free = changed(BUDGET, status__disruptionsAllowed=1)
-    budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
+    budgets = [
+        (second, KindUpdate("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))
+    ]
     facts, _lines = run(
-        *start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0
+        *start(drained()), *budgets, (90, KindUpdate("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0 + STEADY_SECONDS, "ready")
 
@@ -266,12 +276,12 @@ def test_a_drain_that_is_let_go_goes_on() -> None:
 def test_news_is_judged_together_while_a_node_without_news_waits_and_at_once_when_none_does() -> None:
     nodes, working = ("kl-a", "kl-b", "kl-c"), changed(STATE, status__syncStatus="InProgress")
     first = start()
-    first[0] = (0, Change("Node", "replace", tuple(changed(NODE, metadata__name=name) for name in nodes)))
+    first[0] = (0, KindUpdate("Node", "replace", tuple(changed(NODE, metadata__name=name) for name in nodes)))
     first[1] = (
         0,
-        Change("SriovNetworkNodeState", "replace", tuple(changed(working, metadata__name=name) for name in nodes)),
+        KindUpdate("SriovNetworkNodeState", "replace", tuple(changed(working, metadata__name=name) for name in nodes)),
     )
-    done = [Change("SriovNetworkNodeState", "put", (changed(STATE, metadata__name=name),)) for name in nodes]
+    done = [KindUpdate("SriovNetworkNodeState", "put", (changed(STATE, metadata__name=name),)) for name in nodes]
     script, told = Script(*first, (10.0, done[0]), (10.75, done[1]), (20.0, done[2])), []
     targets = (dataclasses.replace(TARGET, nodes=nodes),)
     facts = wait(
@@ -300,7 +310,7 @@ def test_a_drain_is_explained_without_asking_all_the_time() -> None:
 def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     facts, _lines = run(
-        *start(working), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory"
+        *start(working), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory"
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
     assert (
@@ -314,7 +324,7 @@ def test_the_log_of_a_failed_sync_is_read_before_the_wait_ends() -> None:
         "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs: no space left on"
         " device"
     )
-    facts, _lines = run(*start(failed), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
+    facts, _lines = run(*start(failed), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (20.0, "failed")
     assert (
         f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
@@ -327,12 +337,12 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
     successor = changed(DAEMON, metadata__name="config-daemon-y")
     facts, lines = run(
         *start(working),
-        (0, Change("Pod", "replace", (DAEMON,))),
-        (5, Change("Pod", "drop", (DAEMON,))),
-        (9, Change("Pod", "put", (successor,))),
+        (0, KindUpdate("Pod", "replace", (DAEMON,))),
+        (5, KindUpdate("Pod", "drop", (DAEMON,))),
+        (9, KindUpdate("Pod", "put", (successor,))),
         # news of the old one comes late
-        (9, Change("Pod", "drop", (DAEMON,))),
-        (20, Change("SriovNetworkNodeState", "put", (STATE,))),
+        (9, KindUpdate("Pod", "drop", (DAEMON,))),
+        (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,))),
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
     assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == [
@@ -342,7 +352,7 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
 
 def test_a_config_daemon_that_stays_away_ends_early() -> None:
     facts, _lines = run(
-        *start(changed(STATE, status__syncStatus="InProgress")), (5, Change("Pod", "replace")), limit=1800.0
+        *start(changed(STATE, status__syncStatus="InProgress")), (5, KindUpdate("Pod", "replace")), limit=1800.0
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (125.0, "failed")
     assert "DaemonSet sriov-network-config-daemon" in facts.nodes[0].remedy
@@ -359,7 +369,7 @@ def booted(identity: str, ready: str = "True") -> dict[str, typing.Any]:
 
 def test_a_reboot_loop_ends_at_the_second_boot() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
-    boots = [(60 * number, Change("Node", "put", (booted(str(number)),))) for number in (1, 2, 3)]
+    boots = [(60 * number, KindUpdate("Node", "put", (booted(str(number)),))) for number in (1, 2, 3)]
     facts, _lines = run(*start(working, booted("0")), *boots, limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (120.0, "failed")
     assert "the node booted 2 times" in facts.nodes[0].detail
@@ -370,10 +380,10 @@ def test_a_boot_for_each_wish_is_no_loop() -> None:
     again = changed(working, metadata__generation=3)
     facts, _lines = run(
         *start(working, booted("0")),
-        (10, Change("Node", "put", (booted("1"),))),
-        (20, Change("SriovNetworkNodeState", "put", (again,))),
-        (30, Change("Node", "put", (booted("2"),))),
-        (40, Change("SriovNetworkNodeState", "put", (changed(again, status__syncStatus="Succeeded"),))),
+        (10, KindUpdate("Node", "put", (booted("1"),))),
+        (20, KindUpdate("SriovNetworkNodeState", "put", (again,))),
+        (30, KindUpdate("Node", "put", (booted("2"),))),
+        (40, KindUpdate("SriovNetworkNodeState", "put", (changed(again, status__syncStatus="Succeeded"),))),
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 40.0 + STEADY_SECONDS)
 
@@ -381,7 +391,7 @@ def test_a_boot_for_each_wish_is_no_loop() -> None:
 def test_a_node_that_is_lost_ends_with_what_the_control_plane_says() -> None:
     facts, _lines = run(
         *start(changed(STATE, status__syncStatus="InProgress")),
-        (7, Change("Node", "put", (booted("0", "Unknown"),))),
+        (7, KindUpdate("Node", "put", (booted("0", "Unknown"),))),
         limit=1800.0,
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (127.0, "failed")
@@ -390,7 +400,7 @@ def test_a_node_that_is_lost_ends_with_what_the_control_plane_says() -> None:
 
 def test_a_node_that_comes_and_goes_ends() -> None:
     flaps = [
-        (10 * number, Change("Node", "put", (booted("0", "False" if number % 2 else "True"),)))
+        (10 * number, KindUpdate("Node", "put", (booted("0", "False" if number % 2 else "True"),)))
         for number in range(1, 8)
     ]
     facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress"), booted("0")), *flaps, limit=1800.0)
@@ -399,7 +409,7 @@ def test_a_node_that_comes_and_goes_ends() -> None:
 
 
 def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state() -> None:
-    facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), limit=30.0)
+    facts, lines = run(*start(BARE), (2, KindUpdate("Node", "error", error="no answer")), limit=30.0)
     assert facts.timed_out
     assert facts.nodes[0].detail.endswith("this is how it last was: Node: no answer")
     assert "the API server does not answer" in lines[-1]
@@ -407,7 +417,7 @@ def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state() -> No
 
 def test_a_server_that_answers_again_is_told() -> None:
     _facts, lines = run(
-        *start(BARE), (2, Change("Node", "error", error="no answer")), (5, Change("Node", "put")), limit=30.0
+        *start(BARE), (2, KindUpdate("Node", "error", error="no answer")), (5, KindUpdate("Node", "put")), limit=30.0
     )
     assert [line for line in lines if "API server" in line] == [
         "2 s  the API server does not answer; what it said last stays, and it is asked again",
@@ -419,9 +429,9 @@ def test_the_way_back() -> None:
     gone = changed(NODE, status__allocatable={"openshift.io/igbvf": "0"})
     facts, _lines = run(
         *start(),
-        (1, Change("SriovNetworkNodePolicy", "drop", (POLICY,))),
-        (5, Change("SriovNetworkNodeState", "put", (BARE,))),
-        (9, Change("Node", "put", (gone,))),
+        (1, KindUpdate("SriovNetworkNodePolicy", "drop", (POLICY,))),
+        (5, KindUpdate("SriovNetworkNodeState", "put", (BARE,))),
+        (9, KindUpdate("Node", "put", (gone,))),
         release=True,
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 9.0)
@@ -429,13 +439,13 @@ def test_the_way_back() -> None:
 
 @pytest.mark.parametrize("kind", REQUIRED)
 def test_an_error_before_the_first_answer_is_kept(kind: str) -> None:
-    world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no answer yet"}), KindUpdate(kind, "error", error="Forbidden"))
     assert world.unread == {kind: "Forbidden"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
 def test_a_kind_that_only_explains_holds_nobody_up(kind: str) -> None:
-    world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no answer yet"}), KindUpdate(kind, "error", error="Forbidden"))
     assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
 
 
@@ -481,7 +491,7 @@ def follow(
     count: int,
     kind: str = "SriovNetworkNodePolicy",
     pauses: int = 1,
-) -> tuple[Api, list[Change], list[float]]:
+) -> tuple[Api, list[KindUpdate], list[float]]:
     api = Api(events)
     waited: list[float] = []
     feed = WatchFeed(typing.cast(Cluster, api), {kind: "ops"}, KINDS)
@@ -605,13 +615,13 @@ def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
     }
     said = []
     for change in (
-        Change("Node", "replace", (NODE,)),
-        Change("MacvlanNetwork", "replace", (network(""),)),
-        Change("IPPool.nv-ipam.nvidia.com", "replace", (pool,)),
-        Change("NetworkAttachmentDefinition", "replace"),
-        Change("MacvlanNetwork", "put", (network("ready"),)),
-        Change("NetworkAttachmentDefinition", "put", (attachment,)),
-        Change("MacvlanNetwork", "drop", (network("ready"),)),
+        KindUpdate("Node", "replace", (NODE,)),
+        KindUpdate("MacvlanNetwork", "replace", (network(""),)),
+        KindUpdate("IPPool.nv-ipam.nvidia.com", "replace", (pool,)),
+        KindUpdate("NetworkAttachmentDefinition", "replace"),
+        KindUpdate("MacvlanNetwork", "put", (network("ready"),)),
+        KindUpdate("NetworkAttachmentDefinition", "put", (attachment,)),
+        KindUpdate("MacvlanNetwork", "drop", (network("ready"),)),
     ):
         world = take(world, change)
         (found,) = judge([SHARED], world)
@@ -641,9 +651,11 @@ def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver
     labels: dict[str, str], stands: Parts, said: str, seconds: float, phase: str
 ) -> None:
     node = changed(NODE, metadata__labels={**NODE["metadata"]["labels"], **labels})
-    script = Script((0, Change("Node", "replace", (node,))), (0, Change("NetworkAttachmentDefinition", "replace")))
+    script = Script(
+        (0, KindUpdate("Node", "replace", (node,))), (0, KindUpdate("NetworkAttachmentDefinition", "replace"))
+    )
     lines: list[str] = []
-    script.steps.append((0, Change("NicClusterPolicy", "replace", (POLICY_STATE,))))
+    script.steps.append((0, KindUpdate("NicClusterPolicy", "replace", (POLICY_STATE,))))
     script.stands = stands
     facts = wait(script, (POLICED,), 3600.0, lambda: script.now, lines.append, settle=0.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (seconds, phase)
@@ -701,12 +713,13 @@ def test_the_pods_of_a_nic_policy_are_those_of_its_daemon_sets() -> None:
 
 def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:
     blind = take(
-        ClusterState(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden")
+        ClusterState(unread={"MacvlanNetwork": "no answer yet"}),
+        KindUpdate("MacvlanNetwork", "error", error="Forbidden"),
     )
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}
     stale = take(
-        take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))),
-        Change("MacvlanNetwork", "error", error="away"),
+        take(ClusterState(), KindUpdate("MacvlanNetwork", "replace", (network("ready"),))),
+        KindUpdate("MacvlanNetwork", "error", error="away"),
     )
     assert stale.stale == {"MacvlanNetwork": "away"} and stale.reports["MacvlanNetwork"]["net"].state == "ready"
 
@@ -716,8 +729,8 @@ def test_nodes_that_were_rolled_a_moment_ago_prove_nothing_at_the_first_look() -
     booted."""
     at_once, _lines = run(*start(), steady=STEADY_SECONDS)
     assert (at_once.waited_seconds, at_once.nodes[0].phase) == (0.0, "ready")
-    daemon_starts = (30, Change("SriovNetworkNodeState", "put", (changed(STATE, status__syncStatus="InProgress"),)))
-    daemon_ends = (90, Change("SriovNetworkNodeState", "put", (STATE,)))
+    daemon_starts = (30, KindUpdate("SriovNetworkNodeState", "put", (changed(STATE, status__syncStatus="InProgress"),)))
+    daemon_ends = (90, KindUpdate("SriovNetworkNodeState", "put", (STATE,)))
     waited, _lines = run(*start(), daemon_starts, daemon_ends, rolled=True, limit=600.0)
     assert (waited.waited_seconds, waited.nodes[0].phase) == (90.0 + ROLLED_SECONDS, "ready")
     nothing_more, _lines = run(*start(), rolled=True, limit=600.0)

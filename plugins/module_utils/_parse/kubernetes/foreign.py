@@ -70,7 +70,7 @@ class ApiResource:
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class ForeignObjects:
     """:ivar foreign: ``kind name`` of what is somebody else's
     :ivar going: of what is being deleted, or whose owner is gone, so that the garbage collector takes it
     """
@@ -134,7 +134,7 @@ def _owners(references: typing.Sequence[Resource]) -> frozenset[str]:
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
-def judge(objects: typing.Iterable[tuple[str, Resource]]) -> Judged:
+def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
     """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are
     nobody's: what they show runs on without them.
 
@@ -162,7 +162,7 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> Judged:
     for other in others:
         if other.owners.isdisjoint(there) and not (other.kind == "Endpoints" and other.name in services):
             (going if other.passes else foreign).append(f"{other.kind} {other.name}")
-    return Judged(tuple(sorted(foreign)), tuple(sorted(going)))
+    return ForeignObjects(tuple(sorted(foreign)), tuple(sorted(going)))
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:

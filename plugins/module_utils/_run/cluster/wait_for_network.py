@@ -22,7 +22,7 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config, nvidia_network_operator, sriov_operator
-from .watch import REQUIRED, Change, Feed
+from .watch import REQUIRED, Feed, KindUpdate
 
 #: what is watched, and where in ClusterState it goes
 _FIELDS = {
@@ -91,7 +91,7 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 }
 
 
-def take(world: ClusterState, change: Change) -> ClusterState:
+def take(world: ClusterState, change: KindUpdate) -> ClusterState:
     """Return the world after a change.
 
     :raises ResourceError: an object that is none of its kind
@@ -117,7 +117,7 @@ def take(world: ClusterState, change: Change) -> ClusterState:
     return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
 
 
-def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
+def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
     """Yield the same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since
     its history counts both."""
     waiting: dict[str, Resource] = {}
@@ -125,7 +125,7 @@ def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
     for change in news:
         keys = [_key(change.kind, item) for item in change.items] if change.action == "put" else []
         if kind and (change.action != "put" or change.kind != kind or not waiting.keys().isdisjoint(keys)):
-            yield Change(kind, "put", tuple(waiting.values()))
+            yield KindUpdate(kind, "put", tuple(waiting.values()))
             kind, waiting = "", {}
         if change.action == "put":
             kind = change.kind
@@ -133,7 +133,7 @@ def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
         else:
             yield change
     if kind:
-        yield Change(kind, "put", tuple(waiting.values()))
+        yield KindUpdate(kind, "put", tuple(waiting.values()))
 
 
 def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
@@ -247,7 +247,7 @@ def wait(
             world = take(world, change)
 
 
-def _gather(feed: Feed, news: list[Change], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
+def _gather(feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
     """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't
     be the end of the wait, so that more is worth the time: the last node's news is judged as soon as ever.
 
@@ -352,7 +352,7 @@ def look(
             if not error.absent and kind in REQUIRED:
                 raise
             items = ()
-        world = take(world, Change(kind, "replace", items))
+        world = take(world, KindUpdate(kind, "replace", items))
     judgements = judge_release(targets, world) if release else judge(targets, world)
     nodes = tuple(judgement.node for judgement in judgements)
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)

@@ -38,8 +38,8 @@ LOG_SECONDS = 120
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
-    """News of one kind.
+class KindUpdate:
+    """The change of one kind of objects that a watch reports.
 
     :ivar items: all objects (``replace``), or the one that is new or changed (``put``) or gone (``drop``)
     :ivar error: why the kind cannot be read just now; what was known stays
@@ -58,10 +58,10 @@ Parts = tuple[tuple[str, PodState], ...]
 class Feed(typing.Protocol):
     """A source of changes."""
 
-    def get(self, timeout: float) -> typing.Optional[Change]:
+    def get(self, timeout: float) -> typing.Optional[KindUpdate]:
         """Return the next change, None when none came within ``timeout`` seconds."""
 
-    def gather(self, seconds: float) -> list[Change]:
+    def gather(self, seconds: float) -> list[KindUpdate]:
         """Return all changes that have come when ``seconds`` are over."""
 
     def pods(
@@ -85,7 +85,7 @@ class _Waiting(typing.NamedTuple):
     """
 
     of: tuple[str, ...]
-    change: list[Change]
+    change: list[KindUpdate]
 
 
 class _Changes:
@@ -98,7 +98,7 @@ class _Changes:
         self._of_kind: collections.Counter[str] = collections.Counter()
         self._news = threading.Condition()
 
-    def put(self, change: Change) -> bool:
+    def put(self, change: KindUpdate) -> bool:
         """Add a change; False where its kind has too many."""
         with self._news:
             kind, single = change.kind, change.action in ("put", "drop") and len(change.items) == 1
@@ -119,7 +119,7 @@ class _Changes:
             self._news.notify()
             return True
 
-    def get(self, timeout: float) -> typing.Optional[Change]:
+    def get(self, timeout: float) -> typing.Optional[KindUpdate]:
         """Take the first one, None when none came within ``timeout`` seconds."""
         with self._news:
             if not self._news.wait_for(lambda: self._waiting, timeout=max(0.0, timeout)):
@@ -171,10 +171,10 @@ class WatchFeed:
     def stop(self) -> None:
         self._stop.set()
 
-    def get(self, timeout: float) -> typing.Optional[Change]:
+    def get(self, timeout: float) -> typing.Optional[KindUpdate]:
         return self._changes.get(timeout)
 
-    def gather(self, seconds: float) -> list[Change]:
+    def gather(self, seconds: float) -> list[KindUpdate]:
         # who waits for each of them wakes up for each of them, and at 1,000 nodes that costs more than their judgement
         self._stop.wait(seconds)
         return list(iter(lambda: self._changes.get(0.0), None))
@@ -230,7 +230,7 @@ class WatchFeed:
                 events = self._cluster.watch(kind, version, self._namespaces.get(kind, ""), self._selectors[kind])
                 if away:
                     # the watch goes on where it was: what is known is true again
-                    self._changes.put(Change(kind, "put"))
+                    self._changes.put(KindUpdate(kind, "put"))
                 quiet, away = True, False
                 for event in events:
                     version, failures, quiet = self._take(kind, event, version), 0, False
@@ -240,7 +240,7 @@ class WatchFeed:
             except ApiError as error:
                 if error.absent and kind not in self._needed and not version:
                     # a kind of another cluster: there are none, and there will be none
-                    self._changes.put(Change(kind, "replace"))
+                    self._changes.put(KindUpdate(kind, "replace"))
                     return
                 # what the server itself refuses (a version that is too old, 410) is not asked again: list anew
                 version = version if error.status == 0 else ""
@@ -248,7 +248,7 @@ class WatchFeed:
                 if error.status == 410 and failures == 1:
                     continue
                 away = True
-                self._changes.put(Change(kind, "error", error=str(error)))
+                self._changes.put(KindUpdate(kind, "error", error=str(error)))
                 first, most, refused = RETRY_SECONDS
                 passing = error.status in (0, 410, 429) or error.status >= 500
                 self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
@@ -261,7 +261,7 @@ class WatchFeed:
             raise ApiError(
                 200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}"
             )
-        self._changes.put(Change(kind, "replace", listing.items))
+        self._changes.put(KindUpdate(kind, "replace", listing.items))
         return listing.version
 
     def _take(self, kind: str, event: Resource, version: str) -> str:
@@ -272,7 +272,7 @@ class WatchFeed:
         """
         item, only = event.get("object", {}), self._only.get(kind)
         if event.get("type") != "BOOKMARK" and (only is None or only(item)):
-            change = Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},))
+            change = KindUpdate(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},))
             if not self._changes.put(change):
                 seen = f"more than {MOST_WAITING} changes wait, and the list is read again"
                 raise ApiError(410, "TooMany", seen, f"WATCH {kind}")

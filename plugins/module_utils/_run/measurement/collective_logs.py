@@ -16,7 +16,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_log
 from ..._render.measurement import collectives as render
-from .collective_pods import LOOK, Place, compute_left, run_short
+from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
 from .measuring_plan import Say, workers
 
 #: seconds that all logs of a run may take
@@ -38,7 +38,7 @@ class LogReader:
     ) -> None:
         self._open_shell, self._gpus_per_node, self._clock, self._say = open_shell, gpus_per_node, clock, say
 
-    def read_logs(self, run: CollectiveRun, places: typing.Sequence[Place]) -> KeptLog:
+    def read_logs(self, run: CollectiveRun, places: typing.Sequence[CollectivePlace]) -> KeptLog:
         """Read the logs of all ranks, and remove them. A log that cannot be read, names too much or takes too long is
         left out, so the ranks of its pod are not proven."""
         end = self._clock() + LOGS
@@ -57,7 +57,7 @@ class LogReader:
                 return KeptLog()
         return keep_log(log, self._gpus_per_node)
 
-    def _select_lines(self, run: CollectiveRun, place: Place, text: str, end: float) -> typing.Iterable[str]:
+    def _select_lines(self, run: CollectiveRun, place: CollectivePlace, text: str, end: float) -> typing.Iterable[str]:
         """Return the lines of a pod's log; none where those about its own host name more ranks than its GPUs allow, or
         take more CPU time than a log of NCCL. The other pods of the run keep their lines.
 
@@ -76,7 +76,7 @@ class LogReader:
         self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
         return ()
 
-    def _read_log(self, run: CollectiveRun, place: Place, end: float) -> str:
+    def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""
         pieces: list[str] = []
         try:

@@ -24,14 +24,14 @@ from ..._render.measurement import collectives as render
 from ..._render.measurement import commands
 from .client_server import find_failure
 from .measuring_plan import Plan, PodOfNode, Say
-from .pods import Pods
+from .pods import MeasuringPods
 
 #: seconds of a short command in a pod, and of the first command of a connection, which reads the pod's HCAs
 SHORT, LOOK = 30.0, 60.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class CollectivePlace:
     """A pod that can be used, and the name of its host as NCCL writes it."""
 
     pod: RdmaPod
@@ -44,12 +44,14 @@ class CollectivePods:
     :ivar places: the pods that can be used, by node
     """
 
-    def __init__(self, cluster: Cluster, plan: Plan, wanted: Collectives, clock: Clock, say: Say, pods: Pods) -> None:
+    def __init__(
+        self, cluster: Cluster, plan: Plan, wanted: Collectives, clock: Clock, say: Say, pods: MeasuringPods
+    ) -> None:
         """:param plan: with the one fabric over which collectives run"""
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._say = cluster, plan, wanted, clock, say
         self._pods = pods
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, CollectivePlace] = {}
 
     def start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
         """Start the pods, and read the HCAs that each of them got."""
@@ -64,7 +66,7 @@ class CollectivePods:
             if pod.error:
                 self._say(f"{fabric.name} {pod.node}: {pod.error}")
             else:
-                self.places[pod.node] = Place(item, pod.host)
+                self.places[pod.node] = CollectivePlace(item, pod.host)
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:

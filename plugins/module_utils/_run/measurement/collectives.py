@@ -34,9 +34,9 @@ from ..._parse.pods.agent import Request, parse_requests
 from ..._render.measurement import collectives as render
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
-from .collective_pods import LOOK, SHORT, CollectivePods, Place, compute_left, run_short
+from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
 from .measuring_plan import Plan, Say, workers
-from .pods import Pods
+from .pods import MeasuringPods
 
 #: seconds between two reads of the requests of mpirun
 PAUSE = 1.0
@@ -89,7 +89,7 @@ class CollectivesBench:
             say,
             seen,
         )
-        self._pods = Pods(cluster, plan, clock, pause, say)
+        self._pods = MeasuringPods(cluster, plan, clock, pause, say)
         self._whole_pods = CollectivePods(cluster, plan, wanted, clock, say, self._pods)
         self._log_reader = LogReader(self._whole_pods.open_shell, wanted.gpus_per_node, clock, say)
         self._end = math.inf
@@ -207,7 +207,7 @@ class CollectivesBench:
         command = render.render_mpirun(run, wanted, self._fabric, self._plan.cluster, [place.host for place in places])
         opened: list[Shell] = []
 
-        def shell(place: Place) -> Shell:
+        def shell(place: CollectivePlace) -> Shell:
             found = self._whole_pods.open_shell(place.pod)
             opened.append(found)
             # the first output of a connection has the HCAs of the pod, which were read at the start
@@ -262,8 +262,8 @@ class CollectivesBench:
         run: CollectiveRun,
         first: Shell,
         asks: Shell,
-        places: typing.Mapping[str, Place],
-        shell: typing.Callable[[Place], Shell],
+        places: typing.Mapping[str, CollectivePlace],
+        shell: typing.Callable[[CollectivePlace], Shell],
         end: float,
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
@@ -293,7 +293,11 @@ class CollectivesBench:
                 )
 
     def _start_daemon(
-        self, request: Request, places: typing.Mapping[str, Place], shell: typing.Callable[[Place], Shell], end: float
+        self,
+        request: Request,
+        places: typing.Mapping[str, CollectivePlace],
+        shell: typing.Callable[[CollectivePlace], Shell],
+        end: float,
     ) -> int:
         """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get a daemon, since
         the request comes from a pod."""
@@ -304,7 +308,9 @@ class CollectivesBench:
         ended = run_short(shell(place), command, self._clock, end, render.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1
 
-    def _await_mpirun(self, subject: str, shell: Shell, places: typing.Sequence[Place], seconds: int) -> CommandResult:
+    def _await_mpirun(
+        self, subject: str, shell: Shell, places: typing.Sequence[CollectivePlace], seconds: int
+    ) -> CommandResult:
         """Wait for mpirun, and report its progress each minute.
 
         :param seconds: its limit

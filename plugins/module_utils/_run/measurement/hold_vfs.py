@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ..._model.measurement.bandwidth import RdmaPod
 from .measuring_plan import Plan, workers
-from .pods import Pods
+from .pods import MeasuringPods
 
 
-def hold(pods: Pods, plan: Plan) -> tuple[RdmaPod, ...]:
+def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:
     """Return a pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped
     meanwhile leaves none.
 

@@ -29,7 +29,7 @@ from .client_server import find_failure, line_of, run_pair
 from .measuring_plan import Plan, Say
 from .observer_of import observer_of
 from .pod_inspection import PROBE_LIMIT
-from .pods import Pods
+from .pods import MeasuringPods
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000
@@ -69,7 +69,7 @@ class LayerTests:
         fabric: Fabric,
         observers: typing.Optional[ObserversFacts],
         pods: Usable,
-        shells: Pods,
+        shells: MeasuringPods,
         clock: Clock,
         say: Say,
     ) -> None:

@@ -35,7 +35,7 @@ from ..._parse.pods.failure import LOST, Failure, classify
 from ..._render.measurement import commands
 from .client_server import Judge, find_failure, line_of, run_pair
 from .measuring_plan import Say
-from .pods import Pods
+from .pods import MeasuringPods
 
 #: how often a pair is tried whose measurement got lost on the way although its pods live
 ATTEMPTS = 3
@@ -49,7 +49,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 class PairMeasurement:
     """Measures pairs of pods that run, several at the same time."""
 
-    def __init__(self, pods: Pods, clock: Clock, say: Say) -> None:
+    def __init__(self, pods: MeasuringPods, clock: Clock, say: Say) -> None:
         self._pods = pods
         self._clock = clock
         self._say = say

@@ -67,7 +67,7 @@ from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
 from .layers import LayerTests
 from .measure_pair import PairMeasurement, fail_pair
 from .measuring_plan import Plan, Say, workers
-from .pods import Pods
+from .pods import MeasuringPods
 from .port_counters import NO_COUNTERS, Counters
 
 #: by rail and node
@@ -118,7 +118,7 @@ class BandwidthRun:
         self._seen = seen
         self._clock = clock
         self._say = say
-        self._pods = Pods(cluster, plan, clock, pause, say)
+        self._pods = MeasuringPods(cluster, plan, clock, pause, say)
         self._pair = PairMeasurement(self._pods, clock, say)
         #: names of the pods of the fabric that is measured whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()

@@ -35,7 +35,7 @@ LOOK = 1.0
 _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 
 
-class ForeignNamespace(RdmaError):
+class ForeignMeasuringNamespace(RdmaError):
     """A namespace of that name is somebody else's."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Seats:
     refused: typing.Mapping[str, Refusal]
 
 
-class Place:
+class MeasuringNamespace:
     """The namespace of the measurement."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Place:
         whose, _run = owned_namespace(found, LABEL)
         going = bool(found["metadata"].get("deletionTimestamp"))
         if whose == "foreign" and not going:
-            raise ForeignNamespace
+            raise ForeignMeasuringNamespace
         if whose == "prepared" and not going:
             self._remove_own()
             return whose
@@ -207,7 +207,7 @@ class Place:
 
 @contextlib.contextmanager
 def measuring(
-    place: Place,
+    place: MeasuringNamespace,
     cluster: Cluster,
     fabrics: typing.Sequence[Fabric],
     shared: ClusterIntent,

@@ -19,7 +19,7 @@ from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.pods.failure import classify
-from ..cluster.watch import Change, WatchFeed
+from ..cluster.watch import KindUpdate, WatchFeed
 from .measuring_plan import Plan, PodOfNode, Say
 
 #: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
@@ -45,7 +45,7 @@ def find_node(item: Resource) -> str:
     return str((item.get("spec") or {}).get("nodeName") or "")
 
 
-def _note_leaving(leaving: dict[str, str], change: Change) -> None:
+def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
     """Keep the nodes of pods that were deleted and have not ended yet, by their uid."""
     for item in change.items:
         uid = str(item["metadata"].get("uid"))

@@ -59,7 +59,7 @@ def _make_failure(item: RdmaPod, detail: str) -> Failure:
     )
 
 
-class Pods:
+class MeasuringPods:
     """The pods of one run.
 
     The run holds the Lease of the cluster (_ansible/lease.py). So no other run is alive, and the pods of others are

@@ -25,7 +25,7 @@ from ..._observe.operators.operator_namespaces import find_absent, refuse_packag
 from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
 from ..._parse.operators import olm
 from ..._plan.olm import Arranged, arrange
-from ..cluster.watch import Change, WatchFeed
+from ..cluster.watch import KindUpdate, WatchFeed
 
 #: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
 _KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
@@ -65,7 +65,7 @@ def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> OlmState:
     for kind in _KINDS:
         only = observe.of_namespaces(_spaces(wishes, seen)) if kind == "Subscription" else None
         listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
-        seen = take(seen, Change(kind, "replace", listed.items))
+        seen = take(seen, KindUpdate(kind, "replace", listed.items))
     return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
 
 
@@ -79,7 +79,7 @@ def _place(item: Resource) -> Place:
     return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
 
 
-def take(seen: OlmState, change: Change) -> OlmState:
+def take(seen: OlmState, change: KindUpdate) -> OlmState:
     """What was seen, with a change.
 
     :raises ResourceError: an object that is none of its kind
