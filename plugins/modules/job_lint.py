@@ -115,7 +115,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     MOST_FILE,
     read_documents,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import namespace_of
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]
 

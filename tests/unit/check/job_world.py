@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job, JobSurroundings, VolumeClaim
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objects import parse_attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job.job import render
 
 COMPUTE = {

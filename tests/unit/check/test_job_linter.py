@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.de
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objects import parse_attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"

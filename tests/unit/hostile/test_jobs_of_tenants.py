@@ -44,8 +44,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.jobs import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_files
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.pod_template import parse_networks
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_claims import read_slice
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError

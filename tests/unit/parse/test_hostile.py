@@ -443,8 +443,8 @@ TEXT: dict[str, Text] = {
     "kubernetes.core.status_message": Text(
         own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)
     ),
-    "job.manifest.parse_networks": Text(
-        lambda text: parser("job.manifest.parse_networks")(text, "a", "x"),
+    "job.pod_template.parse_networks": Text(
+        lambda text: parser("job.pod_template.parse_networks")(text, "a", "x"),
         ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'],
         ((),),
     ),
@@ -1068,6 +1068,18 @@ DATA: dict[str, Data] = {
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
+POD_SPEC = {
+    "containers": [
+        {
+            "name": "a",
+            "image": "b",
+            "env": [{"name": "NCCL_IB_HCA", "value": "mlx5_0"}],
+            "resources": {"limits": {"nvidia.com/gpu": "8"}},
+            "volumeMounts": [{"name": "c", "mountPath": "/dev/shm"}],
+        }
+    ],
+    "volumes": [{"name": "c", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}],
+}
 JOBS = [item for name in ("job-pytorch", "job-trainjob-roce") for item in golden(name)]
 CLAIM = named(
     kind="PersistentVolumeClaim",
@@ -1163,13 +1175,29 @@ DATA.update(
             parser("kubernetes.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
         ),
         "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
-        "job.manifest.parse_attachment": Data(parser("job.manifest.parse_attachment"), ATTACHMENTS),
-        "job.manifest.resource_of": Data(parser("job.manifest.resource_of"), ATTACHMENTS, ("",)),
-        "job.manifest.parse_claim": Data(parser("job.manifest.parse_claim"), [CLAIM]),
-        "job.manifest.namespace_of": Data(parser("job.manifest.namespace_of"), JOBS, ("", "default")),
+        "job.job_objects.parse_attachment": Data(parser("job.job_objects.parse_attachment"), ATTACHMENTS),
+        "job.job_objects.resource_of": Data(parser("job.job_objects.resource_of"), ATTACHMENTS, ("",)),
+        "job.job_objects.parse_claim": Data(parser("job.job_objects.parse_claim"), [CLAIM]),
+        "job.pod_template.parse_template": Data(
+            lambda item: parser("job.pod_template.parse_template")("x", item, 1, "a", {}),
+            [named(spec=POD_SPEC)],
+            (parser("job.pod_template.parse_template")("x", {}, 1, "a", {}),),
+        ),
+        "job.pod_template.parse_entries": Data(
+            lambda item: parser("job.pod_template.parse_entries")(item, "volumes", "x"), [POD_SPEC], ([],)
+        ),
+        "job.pod_template.parse_amounts": Data(
+            lambda item: parser("job.pod_template.parse_amounts")(item, "limits", "x"), POD_SPEC["containers"], ({},)
+        ),
+        "job.train_job.add_runtime": Data(lambda item: parser("job.train_job.add_runtime")(item, JOBS), JOBS),
+        "job.train_job.is_trainer": Data(
+            parser("job.train_job.is_trainer"),
+            [{"template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}}}],
+            (False,),
+        ),
         "job.manifest.is_job": Data(parser("job.manifest.is_job"), JOBS, (False,)),
-        "job.manifest.parse_pod_devices": Data(parser("job.manifest.parse_pod_devices"), POD),
-        "job.manifest.find_runtime": Data(parser("job.manifest.find_runtime"), JOBS),
+        "job.job_objects.parse_pod_devices": Data(parser("job.job_objects.parse_pod_devices"), POD),
+        "job.train_job.find_runtime": Data(parser("job.train_job.find_runtime"), JOBS),
         "job.manifest.parse_workload": Data(lambda item: parser("job.manifest.parse_workload")(item, JOBS), JOBS),
         "operators.machine_config.host_config": Data(
             lambda item: parser("operators.machine_config.host_config")(item, item),

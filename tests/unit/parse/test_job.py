@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import PodDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import (
-    find_runtime,
-    is_job,
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.job_objects import (
     parse_attachment,
-    parse_networks,
     parse_pod_devices,
-    parse_workload,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import is_job, parse_workload
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.pod_template import parse_networks
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.train_job import find_runtime
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import quantity
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import definition, objects

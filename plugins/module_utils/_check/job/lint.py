@@ -19,8 +19,9 @@ from ..._model.boundary.form import shown
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.kubernetes.device_claims import DeviceClaims
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from ..._parse.job.manifest import RUNTIMES, is_job
+from ..._parse.job.manifest import is_job
 from ..._parse.job.manifest import parse_workload as parse
+from ..._parse.job.train_job import RUNTIMES
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes

@@ -13,8 +13,7 @@ from ..._model.boundary.form import shown
 from ..._model.job.job import ENFORCE, JobObjects, JobSurroundings, PodDevices
 from ..._model.job.stack import Controller, Stack, has_rights
 from ..._model.node.hca import NodeHcas
-from ..._parse.job import manifest as parse
-from ..._parse.job import stack
+from ..._parse.job import job_objects, pod_template, stack, train_job
 from ..._parse.kubernetes.core import node as parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at, title_of
@@ -56,7 +55,7 @@ def read_runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, ty
     found = []
     for job in jobs:
         if job.get("kind") == "TrainJob":
-            kind, namespace, name = parse.find_runtime(job)
+            kind, namespace, name = train_job.find_runtime(job)
             try:
                 found.append({"kind": kind, **cluster.get(kind, namespace, name)})
             except ApiError as error:
@@ -88,7 +87,7 @@ def observe(
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
-        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.parse_attachment, only=attachments)),
+        attachments=tuple(reader.all("NetworkAttachmentDefinition", job_objects.parse_attachment, only=attachments)),
         offered=frozenset(attachments.offered),
         others={
             "NetworkAttachmentDefinition": tuple(attachments.others),
@@ -97,7 +96,7 @@ def observe(
         claims=tuple(
             found
             for namespace in sorted(set(namespaces))
-            for found in reader.all("PersistentVolumeClaim", parse.parse_claim, namespace)
+            for found in reader.all("PersistentVolumeClaim", job_objects.parse_claim, namespace)
         ),
         pods=pods,
         device_claims=_joined(
@@ -185,7 +184,7 @@ class _Named:
 
     def __call__(self, item: Resource) -> bool:
         try:
-            name, resource = full_name_of(item), parse.resource_of(item)
+            name, resource = full_name_of(item), job_objects.resource_of(item)
         except ResourceError:
             # who parses it says what is wrong with it
             return True
@@ -358,4 +357,8 @@ def _collect_devices(names: typing.Container[str], pod: Resource) -> typing.Opti
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
     running = (pod.get("status") or {}).get("phase") == "Running"
-    return parse.parse_pod_devices(pod) if mine and running and annotations.get(parse.NETWORKS_ANNOTATION) else None
+    return (
+        job_objects.parse_pod_devices(pod)
+        if mine and running and annotations.get(pod_template.NETWORKS_ANNOTATION)
+        else None
+    )

@@ -14,7 +14,7 @@ import typing
 from ..._model.base.errors import ParseError, RdmaError
 from ..._model.base.text import both_ends, kind_of, plain
 from ..._model.boundary.form import Form, shown
-from ..._model.boundary.kubernetes import OBJECT_NAME
+from ..._model.boundary.kubernetes import LABEL, OBJECT_NAME
 from ..._model.boundary.times import EARLIEST, moment
 from ..._model.kubernetes.disruption import LabelExpression, LabelSelector
 from ..limits import decode_json
@@ -99,6 +99,22 @@ def name_of(resource: Resource) -> str:
     if not isinstance(name, str) or not name:
         raise ResourceError(f"{title_of(resource)}: metadata.name is missing")
     return text_of(OBJECT_NAME, name, f"{title_of(resource)}: metadata.name")
+
+
+def read_namespace(resource: Resource) -> str:
+    """Return the namespace of an object; ``default`` where it names none.
+
+    :raises ResourceError: it is not the name of a namespace
+    """
+    return text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{title_of(resource)}: metadata") or "default"
+
+
+def namespace_of(resource: Resource) -> str:
+    """Return the namespace of an object; empty where it is not the name of a namespace."""
+    try:
+        return read_namespace(resource)
+    except ResourceError:
+        return ""
 
 
 def full_name_of(resource: Resource) -> str:

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of the cluster that a job uses: networks, volume claims, and the devices that multus gave a pod.
+
+[k8snetworkplumbingwg multi-network specification 1.3; multus-cni v4 pkg/k8sclient]
+"""
+
+from __future__ import annotations
+
+from ..._model.base.text import both_ends
+from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
+from ..._model.job.job import (
+    JobAttachment,
+    PodDevices,
+    VolumeClaim,
+)
+from ..kubernetes.ipam import attachment_plugins
+from ..kubernetes.multus import MOST_INTERFACES, STATUS_ANNOTATION
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    full_name_of,
+    items_of,
+    json_of,
+    mapping_at,
+    name_of,
+    text_at,
+    text_of,
+    texts_of,
+)
+
+#: CNI plugins of an attachment, and characters of a plugin's type or of a resource's name: any tenant can write
+#: attachments, and all of them are read
+_MOST_PLUGINS, _MOST_NAME = 32, 317
+_RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
+
+
+def parse_attachment(resource: Resource) -> JobAttachment:
+    """Parse a NetworkAttachmentDefinition. Where its configuration is elsewhere or invalid, ``problem`` has the reason.
+
+    :raises ResourceError: it has no name
+    """
+    name = full_name_of(resource)
+    wanted = resource_of(resource)
+    if len(wanted) > _MOST_NAME:
+        return JobAttachment(
+            name,
+            problem=(
+                f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most"
+            ),
+        )
+    try:
+        plugins = attachment_plugins(resource, name)
+        if len(plugins) > _MOST_PLUGINS or any(len(str(plugin.get("type", ""))) > _MOST_NAME for plugin in plugins):
+            raise ResourceError(
+                f"{name}: {len(plugins)} CNI plugins; expected {_MOST_PLUGINS} at most, each of a type of {_MOST_NAME}"
+                " characters at most"
+            )
+        routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
+    except ResourceError as error:
+        return JobAttachment(name, resource=wanted, problem=both_ends(error.seen))
+    return JobAttachment(
+        name=name,
+        kinds=tuple(str(plugin.get("type", "")) for plugin in plugins),
+        resource=wanted,
+        default_route=any(str(route.get("dst")) in ("0.0.0.0/0", "::/0") for route in routes),
+    )
+
+
+def resource_of(resource: Resource) -> str:
+    """Return the extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
+    return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
+
+
+def parse_claim(resource: Resource) -> VolumeClaim:
+    """Parse a PersistentVolumeClaim.
+
+    :raises ResourceError: it is not a PersistentVolumeClaim
+    """
+    name = full_name_of(resource)
+    return VolumeClaim(
+        name,
+        texts_of(mapping_at(resource, "spec"), "accessModes", name),
+        str(mapping_at(resource, "status").get("phase") or ""),
+    )
+
+
+def parse_pod_devices(pod: Resource) -> PodDevices:
+    """Parse the annotation of multus on a pod; a pod without the annotation has no secondary network.
+
+    :raises ResourceError: the annotation has another form, too many networks, or an invalid name
+    """
+    what = f"pod {name_of(pod)}"
+    entries = json_of(
+        mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]",
+        f"{what}: the annotation {STATUS_ANNOTATION}",
+    )
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
+    mine = [entry for entry in entries if not entry.get("default")]
+    texts = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
+    number = max(len(mine), sum(text.count(",") + 1 for text in texts))
+    if number > MOST_INTERFACES:
+        raise ResourceError(
+            f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; {MOST_INTERFACES} are the"
+            " most"
+        )
+    where = f"{what}: the annotation {STATUS_ANNOTATION}"
+    return PodDevices(
+        name_of(pod),
+        tuple(text_at(INTERFACE, entry, "interface", where) for entry in mine),
+        tuple(
+            text_of(RDMA_DEVICE, name, f"{where}: rdma-device") for text in texts for name in text.split(",") if name
+        ),
+    )

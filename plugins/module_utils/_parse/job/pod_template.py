@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pod template of a job: its containers, variables, resources, volumes and networks."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.boundary.devices import INTERFACE
+from ..._model.boundary.kubernetes import SUBDOMAIN
+from ..._model.job.job import NetworkRequest, PodContainer, PodTemplate, Replaced, Variable
+from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
+from ..kubernetes.multus import MOST_INTERFACES
+from ..kubernetes.quantity import quantity
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    json_of,
+    mapping_at,
+    number_of,
+    texts_of,
+)
+
+NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
+#: resources that were replaced, by the identity of a container's mapping
+Provenance = dict[int, Replaced]
+#: entries of a list of a pod or a container, and names in a variable that lists HCAs or interfaces. Kubernetes has no
+#: bound but the size of an object
+MOST_ENTRIES, _MOST_NAMES = 1000, 256
+_LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
+_ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
+
+
+def parse_template(path: str, template: Resource, count: int, namespace: str, replaced: Provenance) -> PodTemplate:
+    """Parse a pod template.
+
+    :param path: place of the template in the job
+    :param count: number of its pods
+    :param namespace: of the job, in which its networks are
+    :param replaced: resources that a TrainJob has replaced
+    :raises ResourceError: a part of it has another form
+    """
+    where = path or "the pod"
+    spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
+    volumes = parse_entries(spec, "volumes", where)
+    return PodTemplate(
+        path=path[: -len(".template")] if path.endswith(".template") else path,
+        count=count,
+        containers=_parse_containers(spec, "containers", path, replaced),
+        init_containers=_parse_containers(spec, "initContainers", path, replaced),
+        networks=parse_networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
+        host_network=bool(spec.get("hostNetwork", False)),
+        volumes=tuple(str(item.get("name")) for item in volumes),
+        memory_volumes={
+            str(item.get("name")): str(mapping_at(item, "emptyDir").get("sizeLimit") or "")
+            for item in volumes
+            if mapping_at(item, "emptyDir").get("medium") == "Memory"
+        },
+        claims=tuple(
+            str(mapping_at(item, "persistentVolumeClaim").get("claimName"))
+            for item in volumes
+            if item.get("persistentVolumeClaim")
+        ),
+        host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
+        account=str(spec.get("serviceAccountName") or ""),
+        device_claims=read_pod_claims(spec, where),
+    )
+
+
+def _parse_containers(spec: Resource, key: str, path: str, replaced: Provenance) -> tuple[PodContainer, ...]:
+    found = items_of(spec, key, path or "the pod")
+    return tuple(
+        _parse_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found)
+    )
+
+
+def _parse_container(item: Resource, spec: Resource, path: str, replaced: Provenance) -> PodContainer:
+    path = path.lstrip(".")
+    for key in ("name", "image"):
+        if not item.get(key):
+            raise ResourceError(f"{path}: {key} is missing")
+    variables = [_parse_variable(entry, path) for entry in parse_entries(item, "env", path)]
+    words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
+    variables += [
+        Variable(name, _parse_literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)
+    ]
+    for variable in variables:
+        number = (variable.value or "").count(",") + 1 if variable.name in _LISTS else 0
+        if number > _MOST_NAMES:
+            raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; {_MOST_NAMES} are the most")
+    context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
+    limits = parse_amounts(item, "limits", path)
+    user = context.get("runAsUser", of_pod.get("runAsUser"))
+    return PodContainer(
+        name=str(item.get("name", "")),
+        path=path,
+        environment=tuple(variables),
+        sources=tuple(
+            f"{kind} {mapping_at(entry, key).get('name')}"
+            for entry in items_of(item, "envFrom", path)
+            for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
+            if entry.get(key)
+        ),
+        requests={**limits, **parse_amounts(item, "requests", path)},
+        limits=limits,
+        capabilities=tuple(name.upper() for name in texts_of(mapping_at(context, "capabilities"), "add", path)),
+        privileged=bool(context.get("privileged", False)),
+        user=None if user is None else number_of(user, f"{path}: runAsUser"),
+        non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
+        mounts={
+            _read_mount_path(mount, path): str(mount.get("name", ""))
+            for mount in parse_entries(item, "volumeMounts", path)
+        },
+        replaced=replaced.get(id(item)),
+        device_claims=read_taken_claims(item, path),
+    )
+
+
+def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
+    """Return the list of mappings at ``key``; an absent one is empty.
+
+    :raises ResourceError: it is not a list of mappings, or has more than ``_MOST_ENTRIES``
+    """
+    found = items_of(mapping_at(parent), key, what)
+    if len(found) > MOST_ENTRIES:
+        raise ResourceError(f"{what}: {key} has {len(found)} entries; {MOST_ENTRIES} are the most")
+    return found
+
+
+def _read_mount_path(mount: Resource, path: str) -> str:
+    if not mount.get("mountPath"):
+        raise ResourceError(f"{path}.volumeMounts: one has no mountPath")
+    return str(mount["mountPath"]).rstrip("/")
+
+
+def _parse_variable(entry: Resource, path: str) -> Variable:
+    if not entry.get("name"):
+        raise ResourceError(f"{path}.env: a variable has no name")
+    value = None if entry.get("valueFrom") else str(entry.get("value") if entry.get("value") is not None else "")
+    return Variable(str(entry["name"]), value, f"{path}.env")
+
+
+def _parse_literal(text: str) -> typing.Optional[str]:
+    """Return the value of an assignment in a command; None where the shell computes it."""
+    return None if "$" in text or "`" in text else text.strip("\"'")
+
+
+def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
+    """Return the requests or limits of a container.
+
+    :raises ResourceError: an amount is not a quantity
+    """
+    found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
+    for name, value in found.items():
+        quantity(value, f"{path}.resources.{key}[{name}]")
+    return found
+
+
+def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
+    """Parse the annotation of the multi-network specification: a JSON list, or ``namespace/name@interface``, separated
+    by commas.
+
+    :raises ResourceError: another form, which multus refuses, or more networks than any pod has
+    """
+    if text is None or not str(text).strip():
+        return ()
+    where, text = f"{what}: annotation {NETWORKS_ANNOTATION}", str(text).strip()
+    if text.startswith("["):
+        entries = json_of(text, where)
+        if not all(isinstance(entry, dict) and entry.get("name") for entry in entries):
+            raise ResourceError(f"{where} is no list of mappings with a name")
+    else:
+        # the text after the limit is not parsed
+        entries = [
+            _parse_short_form(part.strip(), where) for part in text.split(",", MOST_INTERFACES)[:MOST_INTERFACES]
+        ]
+        entries += [{}] * (text.count(",") + 1 - len(entries))
+    if len(entries) > MOST_INTERFACES:
+        raise ResourceError(f"{where} has {len(entries)} networks; {MOST_INTERFACES} are the most")
+    return tuple(
+        NetworkRequest(
+            namespace=str(entry.get("namespace") or namespace),
+            name=str(entry["name"]),
+            interface=str(entry.get("interface") or f"net{number}"),
+            default_route=bool(entry.get("default-route")),
+        )
+        for number, entry in enumerate(entries, 1)
+    )
+
+
+def _parse_short_form(part: str, where: str) -> Resource:
+    rest, at, interface = part.partition("@")
+    namespace, slash, name = rest.rpartition("/")
+    if not SUBDOMAIN.fits(name) or (slash and not SUBDOMAIN.fits(namespace)) or (at and not INTERFACE.fits(interface)):
+        raise ResourceError(f"{where}: '{part[:100]}' is not of the form namespace/name@interface")
+    return {"namespace": namespace, "name": name, "interface": interface}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A TrainJob, which has no pod template: it refers to a runtime with one, and overwrites parts of it.
+
+[src kubeflow/trainer v2.3.0 pkg/apis, pkg/runtime]
+"""
+
+from __future__ import annotations
+
+import copy
+import typing
+
+from ..._model.boundary.form import shown
+from ..._model.job.job import Replaced
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    mapping_at,
+    name_of,
+    namespace_of,
+    read_namespace,
+    title_of,
+)
+from .pod_template import MOST_ENTRIES, Provenance, parse_amounts, parse_entries
+
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
+ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
+_TRAINER = "node"
+
+
+def find_runtime(job: Resource) -> tuple[str, str, str]:
+    """Return the kind, namespace (empty for a ClusterTrainingRuntime) and name of the runtime that a TrainJob refers
+    to.
+
+    :raises ResourceError: it names no runtime
+    """
+    reference = mapping_at(job, "spec", "runtimeRef")
+    kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
+    if kind not in RUNTIMES or not name:
+        raise ResourceError(
+            f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}"
+        )
+    return kind, read_namespace(job) if kind == "TrainingRuntime" else "", name
+
+
+def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, Provenance]:
+    """Return the runtime's template with the changes of the TrainJob and its patches, and the resources that they
+    replaced.
+
+    [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
+
+    :raises ResourceError: the runtime does not exist, or a part of it has another form
+    """
+    kind, namespace, name = find_runtime(job)
+    of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
+    found = [item for item in of_kind if not namespace or namespace_of(item) == namespace]
+    if not found:
+        raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
+    spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
+    jobs = parse_entries(mapping_at(spec, "template", "spec"), "replicatedJobs", f"{kind} {name}")
+    replaced: Provenance = {}
+    patches = _list_patches(job)
+    for item in jobs:
+        if not item.get("name"):
+            raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
+        pod = mapping_at(item, "template", "spec", "template")
+        if is_trainer(item):
+            item["replicas"] = 1
+            # EnforceMLPolicy: the number of nodes becomes the number of pods of this job
+            nodes = trainer.get("numNodes") or mapping_at(spec, "mlPolicy").get("numNodes")
+            if nodes is not None and pod:
+                item["template"]["spec"]["parallelism"] = nodes
+            for container in items_of(mapping_at(pod, "spec"), "containers", name):
+                if container.get("name") == _TRAINER:
+                    if trainer.get("resourcesPerNode"):
+                        before = {
+                            **parse_amounts(container, "requests", name),
+                            **parse_amounts(container, "limits", name),
+                        }
+                        replaced[id(container)] = Replaced(
+                            before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}"
+                        )
+                    _apply_trainer(container, trainer, name)
+        # of two jobs of one name, which the API server refuses, the first is patched
+        for patch in patches.pop(str(item["name"]), ()):
+            _apply_patch(pod, patch, name)
+    return {"kind": "TrainJob", "spec": spec}, replaced
+
+
+def is_trainer(item: Resource) -> bool:
+    """Return whether a job of a runtime is that of the trainer."""
+    return mapping_at(item, "template", "metadata", "labels").get(ANCESTOR) == "trainer"
+
+
+def _apply_trainer(container: dict[str, typing.Any], trainer: Resource, what: str) -> None:
+    container.update({key: trainer[key] for key in ("image", "command", "args") if trainer.get(key)})
+    if trainer.get("resourcesPerNode"):
+        container["resources"] = trainer["resourcesPerNode"]
+    _merge_lists(container, trainer, "env", what)
+
+
+def _list_patches(job: Resource) -> dict[str, list[Resource]]:
+    """List the patches of pod templates, by the names of the runtime's jobs: runtimePatches since v2.2,
+    podTemplateOverrides before.
+
+    :raises ResourceError: they are more than ``MOST_ENTRIES``
+    """
+    what = title_of(job)
+    found = [
+        (item.get("name"), mapping_at(item, "template", "spec", "template"))
+        for patch in parse_entries(mapping_at(job, "spec"), "runtimePatches", what)
+        for item in parse_entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
+    ]
+    for override in parse_entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
+        found += [
+            (name, override)
+            for name in {str(target.get("name")) for target in parse_entries(override, "targetJobs", what)}
+        ]
+    if len(found) > MOST_ENTRIES:
+        raise ResourceError(f"{what}: it patches {len(found)} pod templates; {MOST_ENTRIES} are the most")
+    by_name: dict[str, list[Resource]] = {}
+    for name, patch in found:
+        by_name.setdefault(str(name), []).append(patch)
+    return by_name
+
+
+def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
+    annotations = {**mapping_at(pod, "metadata", "annotations"), **mapping_at(patch, "metadata", "annotations")}
+    pod["metadata"] = {**mapping_at(pod, "metadata"), "annotations": annotations}
+    spec, changed = mapping_at(pod, "spec"), mapping_at(patch, "spec")
+    _merge_lists(spec, changed, "volumes", what)
+    if changed.get("securityContext"):
+        spec["securityContext"] = changed["securityContext"]
+    by_name: dict[str, dict[str, typing.Any]] = {}
+    for wanted in parse_entries(changed, "containers", what):
+        name = str(wanted.get("name"))
+        if name in by_name:
+            raise ResourceError(f"{what}: a patch names the container {shown(name)} twice")
+        by_name[name] = wanted
+    for container in parse_entries(spec, "containers", what):
+        wanted = by_name.get(str(container.get("name")), {})
+        _merge_lists(container, wanted, "env", what)
+        _merge_lists(container, wanted, "volumeMounts", what, "mountPath")
+        if wanted.get("securityContext"):
+            container["securityContext"] = wanted["securityContext"]
+
+
+def _merge_lists(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
+    """Merge two lists of mappings by the value of one key, as the API server does."""
+    new = items_of(change, key, what)
+    if new:
+        names = {item.get(by) for item in new}
+        target[key] = [*(item for item in items_of(target, key, what) if item.get(by) not in names), *new]
