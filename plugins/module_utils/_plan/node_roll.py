@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._analysis.controllers.budgets import find_held_pods
+from .._analysis.controllers.budgets import PodsOfCluster, find_held_pods
 from .._analysis.controllers.control_plane import describe_shape, explain_why_kept, is_control_plane, list_control_plane
 from .._analysis.controllers.drain import stops
 from .._analysis.controllers.gate import GateInputs, explain_too_many, find_room, list_counted_nodes, stays
@@ -32,7 +32,7 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 
 @dataclasses.dataclass(frozen=True)
-class RollCluster(GateInputs):
+class RollCluster(GateInputs, PodsOfCluster):
     """The cluster as it is.
 
     :ivar marks: by node; None for one that can't be read
@@ -369,7 +369,7 @@ def _looked_into(
     awaited: typing.Container[str],
 ) -> NodeStep:
     """Return a step that takes its node down, with the pods that go, and all that is in its way."""
-    going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
+    going = [pod for pod in cluster.list_pods(node.name) if leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
     if not node.ready:
@@ -388,7 +388,7 @@ def _looked_into(
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [
             f"{held}. Let it allow one (a replica more), then run again."
-            for held in find_held_pods(going, True, "", cluster.budgets)
+            for held in find_held_pods(going, True, "", cluster.budget_index)
         ]
     return dataclasses.replace(
         step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)

@@ -10,7 +10,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import find_held_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.budgets import (
+    BudgetIndex,
+    find_held_pods,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.machine_config_operator import (
     current,
@@ -374,7 +377,11 @@ def test_nodes_of_no_pool_go_one_by_one_and_of_two_pools_never() -> None:
 def test_a_budget_holds_a_pod_that_has_to_go(pod: dict[str, typing.Any], full: bool, held: bool) -> None:
     one = ClusterPod("p", "ns", "a", {"app": "job"}, **{"owner": "Job", **pod})
     assert (
-        bool(find_held_pods((one,), full, "openshift.io", (Budget("b", "ns", 0, LabelSelector({"app": "job"})),)))
+        bool(
+            find_held_pods(
+                (one,), full, "openshift.io", BudgetIndex((Budget("b", "ns", 0, LabelSelector({"app": "job"})),))
+            )
+        )
         == held
     )
 

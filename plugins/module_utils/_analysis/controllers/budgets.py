@@ -6,6 +6,7 @@ namespace beyond it counts as held. Pure."""
 from __future__ import annotations
 
 import collections
+import functools
 import typing
 
 from ..._model.base.text import folded
@@ -60,9 +61,31 @@ def _count_requirements(budget: Budget) -> int:
     return 1 + (len(selector.labels) + len(selector.expressions) if selector is not None else 0)
 
 
-def find_held_pods(
-    pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Iterable[Budget]
-) -> tuple[str, ...]:
+class PodsOfCluster:
+    """The pods and budgets of a cluster, indexed once: a plan asks for those of each node."""
+
+    pods: tuple[ClusterPod, ...]
+    budgets: tuple[Budget, ...]
+
+    @functools.cached_property
+    def budget_index(self) -> BudgetIndex:
+        """The budgets by namespace and label."""
+        return BudgetIndex(self.budgets)
+
+    @functools.cached_property
+    def pods_by_node(self) -> typing.Mapping[str, typing.Sequence[ClusterPod]]:
+        """The pods by the name of their node."""
+        found: collections.defaultdict[str, list[ClusterPod]] = collections.defaultdict(list)
+        for pod in self.pods:
+            found[pod.node].append(pod)
+        return found
+
+    def list_pods(self, node: str) -> typing.Sequence[ClusterPod]:
+        """Return the pods of a node."""
+        return self.pods_by_node.get(node, ())
+
+
+def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: BudgetIndex) -> tuple[str, ...]:
     """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words. The API server
     evicts no pod that more than one of them selects, whatever they allow. [kubernetes
     pkg/registry/core/pod/storage/eviction.go]
@@ -70,11 +93,9 @@ def find_held_pods(
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
     going = [pod for pod in pods if not pod.ended and leaves(pod, full, prefix)]
-    namespaces = {pod.namespace for pod in going}
-    index = BudgetIndex(budget for budget in budgets if budget.namespace in namespaces)
     found, more, twice = typing.cast(list[str], []), 0, 0
     for pod in going:
-        its = index.find(pod)
+        its = budgets.find(pod)
         closed = [budget for budget in its if budget.allowed < 1]
         if not closed and len(its) < 2:
             continue

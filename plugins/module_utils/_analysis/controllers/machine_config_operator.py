@@ -10,7 +10,7 @@ import typing
 from ..._model.kubernetes.disruption import Budget, ClusterPod, LabelSelector, MachinePool
 from ..._model.kubernetes.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes.objects import ClusterNode
-from .budgets import find_held_pods
+from .budgets import BudgetIndex, find_held_pods
 from .sriov_operator import describe, find_machine_pool, matches
 
 Names = typing.Container[str]
@@ -121,10 +121,10 @@ def waits_for(
     :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
     :param pods: of all namespaces
     """
-    said, pods = [], tuple(pods)
+    said, pods, index = [], tuple(pods), BudgetIndex(budgets)
     for node in late:
         held = (
-            find_held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets)
+            find_held_pods((pod for pod in pods if pod.node == node.name), True, "", index)
             if node.unschedulable
             else ()
         )

@@ -17,7 +17,7 @@ from ..._model.kubernetes.disruption import Budget, ClusterPod, DisruptionPlan, 
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..controllers.budgets import find_held_pods
+from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
 from ..controllers.sriov_operator import describe, find_machine_pool, leaves
 
@@ -25,7 +25,7 @@ _IN_FORCE = "accepted by the machine config operator, and on all machines of its
 
 
 @dataclasses.dataclass(frozen=True)
-class Machines:
+class Machines(PodsOfCluster):
     """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
     else."""
 
@@ -78,7 +78,7 @@ def left_paused(pool: MachinePool) -> bool:
 def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
     if node.action == "unknown":
         return node
-    here = [pod for pod in machines.pods if pod.node == node.node and leaves(pod, True, "")]
+    here = [pod for pod in machines.list_pods(node.node) if leaves(pod, True, "")]
     # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator
     # pkg/platforms/openshift/openshift.go]
     later = (
@@ -93,7 +93,7 @@ def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machine
         reasons=(*reasons, *later),
         pods=tuple(names),
         lost=tuple(name for name, pod in names.items() if not pod.owner and not pod.ended),
-        blockers=tuple(dict.fromkeys((*find_held_pods(here, True, "", machines.budgets), *node.blockers))),
+        blockers=tuple(dict.fromkeys((*find_held_pods(here, True, "", machines.budget_index), *node.blockers))),
         rolled_by=pool.name,
     )
 

@@ -29,7 +29,7 @@ from ..._model.kubernetes.host import HOST_KINDS, HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..controllers.budgets import find_held_pods
+from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.gate import GateInputs, closed, list_pauses
 from ..controllers.sriov_operator import (
     Turn,
@@ -61,7 +61,7 @@ ESSENTIAL = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Live:
+class Live(PodsOfCluster):
     """The cluster as it is.
 
     :ivar host_configs: MachineConfigs and KubeletConfigs that are to be applied
@@ -218,7 +218,7 @@ def _label(interface: StateInterface) -> str:
 
 
 def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
-    here = [pod for pod in live.pods if pod.node == node.name]
+    here = live.list_pods(node.name)
     if live.settings.disable_drain:
         # nobody asks the pods: those with a virtual function lose it
         return dataclasses.replace(
@@ -232,7 +232,7 @@ def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> 
         planned,
         pods=tuple(map(_name, going)),
         lost=tuple(_name(pod) for pod in going if not pod.owner and not pod.ended),
-        blockers=find_held_pods(going, full, prefix, live.budgets) + ((held,) if held else ()),
+        blockers=find_held_pods(going, full, prefix, live.budget_index) + ((held,) if held else ()),
     )
 
 

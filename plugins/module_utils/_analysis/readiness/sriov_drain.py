@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState
-from ..controllers.budgets import find_held_pods
+from ..controllers.budgets import BudgetIndex, find_held_pods
 from ..controllers.sriov_operator import (
     Turn,
     describe,
@@ -72,6 +72,6 @@ def describe_drain(
     if "PodDisruptionBudget" in world.blind:
         return f"{detail}; PodDisruptionBudgets cannot be read: {world.blind['PodDisruptionBudget']}", "drain_blocked"
     held = find_held_pods(
-        world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], tuple(world.budgets.values())
+        world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], BudgetIndex(world.budgets.values())
     )
     return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")
