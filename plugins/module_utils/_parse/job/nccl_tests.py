@@ -27,6 +27,8 @@ _LONGEST = 2000
 _RUNS = 64
 #: lines and pieces of tests that are read, and characters that the shortest of them has
 _MOST, _SHORTEST = 20_000, 20
+#: characters of a number of a row
+_MOST_OF_A_NUMBER = 34
 
 #: the last word of a piece, with the host of the line of NCCL that follows it
 _GLUED = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?(?:e[+-][0-9]{2})?|N/A)([A-Za-z_][A-Za-z0-9_-]{0,252})?")
@@ -163,7 +165,7 @@ def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
     if not words:
         return []
     last = words.pop()
-    ends = {last[: -len(host)] for host in hosts if last.endswith(host)}
+    ends = {last[:end] for end in range(min(len(last), _MOST_OF_A_NUMBER) + 1) if last[end:] in hosts}
     ends = {end for end in ends if end == "N/A" or NUMBER.fullmatch(end.lstrip("-"))}
     if not ends:
         glued = _GLUED.fullmatch(last)
