@@ -111,11 +111,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
-    lines,
-    make_untouched_plan,
-    refusal,
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
+    describe_plan,
+    list_refusals,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import make_untouched_plan
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
     OBJECT_SPEC,
@@ -150,8 +150,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     else:
         cluster = connect(module)
         planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent)
-    refused = refusal(intent, planned, nodes)
-    return {"allowed": not refused, "refused": list(refused), "lines": list(lines(planned)), "plan": to_data(planned)}
+    refused = list_refusals(intent, planned, nodes)
+    return {
+        "allowed": not refused,
+        "refused": list(refused),
+        "lines": list(describe_plan(planned)),
+        "plan": to_data(planned),
+    }
 
 
 def main() -> None:

@@ -9,8 +9,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check, serving
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.sriov_operator import list_missing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
@@ -437,15 +438,15 @@ def test_a_label_of_one_s_own_is_nobody_s_to_set() -> None:
 
 def test_serving_leaves_out_nodes_without_the_label() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", {}, True)))
-    assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
-    assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == (
+    assert list_missing(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
+    assert list_missing(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == (
         "worker-1: no DaemonSet",
     )
     says = dataclasses.replace(seen, daemon=None, says="secretName: Required value")
-    assert serving(ClusterIntent(), says, ("worker-1",)) == (
+    assert list_missing(ClusterIntent(), says, ("worker-1",)) == (
         "worker-1: no DaemonSet; the operator says: secretName: Required value",
     )
-    assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == (
+    assert list_missing(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == (
         "SR-IOV network operator: none",
         "a: waits",
     )
@@ -531,4 +532,6 @@ def test_pods_on_the_pod_network_need_no_multus() -> None:
 
 
 def test_an_operator_that_serves_is_not_waited_for_though_a_pod_of_somebody_has_trouble() -> None:
-    assert serving(ClusterIntent(), dataclasses.replace(GOOD, troubles=("web-1: ErrImagePull",)), ("worker-1",)) == ()
+    assert (
+        list_missing(ClusterIntent(), dataclasses.replace(GOOD, troubles=("web-1: ErrImagePull",)), ("worker-1",)) == ()
+    )

@@ -10,11 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import (
-    Surroundings,
-    UsedHca,
-    find_causes,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import find_causes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
@@ -25,6 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.j
     pick_figure,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,

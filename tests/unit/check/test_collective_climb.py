@@ -17,7 +17,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.c
     Test,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
     NodesHardware,
@@ -28,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.h
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import judge_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,

@@ -11,7 +11,6 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import CollectiveGroup
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.repeats import (
     MOST_CHANGES,
     UNCHANGED,
@@ -20,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.r
     SlowGroup,
     find_changes,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import Surroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import Roce
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, UNKNOWN, WARN

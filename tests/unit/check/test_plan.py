@@ -20,15 +20,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     matches,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
+    check_plan,
+    describe_plan,
+    list_refusals,
+    may_go_on,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.machine_config import find_at_once
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import (
     Live,
-    check_plan,
-    lines,
     make_untouched_plan,
-    may_go_on,
     plan,
-    refusal,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Disruption
@@ -114,7 +116,11 @@ def test_the_real_policy_makes_what_the_operator_really_wanted() -> None:
 
 
 def test_what_is_there_is_left_alone() -> None:
-    assert (node(LIVE, POLICY).action, planned(LIVE, POLICY).pools, lines(planned(LIVE, POLICY))) == ("nothing", (), ())
+    assert (node(LIVE, POLICY).action, planned(LIVE, POLICY).pools, describe_plan(planned(LIVE, POLICY))) == (
+        "nothing",
+        (),
+        (),
+    )
 
 
 def test_functions_where_there_are_none_disturb_nobody() -> None:
@@ -209,7 +215,9 @@ def test_waves_of_a_pool(maximum: typing.Optional[str], at_once: typing.Optional
 def test_nodes_without_a_pool_go_one_by_one() -> None:
     (pool,) = planned(fleet(3), MORE, nodes=()).pools
     assert (pool.at_once, pool.waves) == (1, 3)
-    assert lines(planned(fleet(3), MORE, nodes=()))[-1].startswith("default pool: 3 nodes, 1 at a time, in 3 waves")
+    assert describe_plan(planned(fleet(3), MORE, nodes=()))[-1].startswith(
+        "default pool: 3 nodes, 1 at a time, in 3 waves"
+    )
 
 
 def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
@@ -300,7 +308,7 @@ def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
         "pass",
     )
     assert "train/job-0 lose them" in found[("network.disruption", "kl-a")].why
-    assert lines(planned(world, MORE)) == (
+    assert describe_plan(planned(world, MORE)) == (
         "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
         (
             "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and"
@@ -339,14 +347,14 @@ def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -
     cases: typing.Sequence[tuple[Disruption, list[str]]] = (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", []))
     for disruption, subjects in cases:
         cluster = ClusterIntent(disruption=disruption)
-        said = refusal(cluster, whole, ("a", "b", "c"))
+        said = list_refusals(cluster, whole, ("a", "b", "c"))
         assert [line.partition(":")[0] for line in said] == subjects
         assert all("set rdma_cluster.disruption to reboot" in line for line in said)
         assert may_go_on(cluster, whole, ("a", "b", "c")) == (said == ())
-    (line,) = refusal(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
+    (line,) = list_refusals(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
     assert "set rdma_cluster.disruption to drain" in line
     # what is not known is refused as well, and no value of the key allows it
-    (line,) = refusal(
+    (line,) = list_refusals(
         ClusterIntent(disruption="reboot"),
         DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)),
         ("a",),
@@ -517,8 +525,8 @@ def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll() -> None:
         found["network.drain", "MachineConfigPool worker"].measured
         == "4 nodes, 2 at a time, in 2 waves, rolled once; maxUnavailable is 50%"
     )
-    assert lines(result)[0].startswith("n0 reboots: MachineConfig 99-worker-linerate-memlock (file /etc/crio")
-    assert lines(result)[-1].startswith("MachineConfigPool worker: 4 nodes")
+    assert describe_plan(result)[0].startswith("n0 reboots: MachineConfig 99-worker-linerate-memlock (file /etc/crio")
+    assert describe_plan(result)[-1].startswith("MachineConfigPool worker: 4 nodes")
 
 
 def test_a_reboot_that_is_not_allowed_is_refused() -> None:

@@ -10,7 +10,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.gate import GateInputs, closed
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import add_gate, lines, refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.judge_plan import (
+    describe_plan,
+    list_refusals,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import add_gate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.control_plane import (
     EtcdMember,
@@ -140,16 +144,16 @@ def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pool
 def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_applied() -> None:
     names = ("w0", "w1")
     planned = DisruptionPlan(tuple(NodePlan(name, "reboot", ("virtual functions 4 -> 8",)) for name in names), (SRIOV,))
-    assert refusal(INTENT, add_gate(planned, WHOLE, (), INTENT, names), names) == ()
+    assert list_refusals(INTENT, add_gate(planned, WHOLE, (), INTENT, names), names) == ()
     stand = dataclasses.replace(WHOLE, health_checks=(CHECK,))
-    first, *_rest = refusal(INTENT, add_gate(planned, stand, (), INTENT, names), names)
+    first, *_rest = list_refusals(INTENT, add_gate(planned, stand, (), INTENT, names), names)
     assert "w0: NodeHealthCheck all would remediate it" in first
     rolled = dataclasses.replace(planned, pools=(dataclasses.replace(WORKER, nodes=names),))
     may = dataclasses.replace(INTENT, pause_health_checks=True)
     found = add_gate(rolled, stand, (MachinePool("worker"),), may, names)
-    assert refusal(
+    assert list_refusals(
         may, found, names
-    ) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in lines(found)
+    ) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in describe_plan(found)
 
 
 def test_a_change_without_a_drain_takes_no_node_away() -> None:

@@ -14,9 +14,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, learn_gpus
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.surroundings import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import KeptLog

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What will the fabrics' policies do to the nodes before they are applied: which drain or reboot, why, in how many
-waves, and what keeps them from it. May they? Pure; what the operator does is in
-_analysis/controllers/sriov_operator.py, what is read in _run/node_changes/read_disruption_plan.py.
+"""Predict the disruption by the fabrics' policies before they are applied: the nodes that drain or reboot, the reasons,
+the waves, and what blocks them.
 
-Check ids: ``network.disruption``, ``network.drain``.
+The rules of the operator are in _analysis/controllers/sriov_operator.py. _run/node_changes/read_disruption_plan.py
+reads the cluster, and judge_plan.py judges the plan.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.text import folded
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import (
     Action,
@@ -25,10 +24,9 @@ from ..._model.kubernetes.disruption import (
     OperatorSettings,
     PoolPlan,
 )
-from ..._model.kubernetes.host import HOST_KINDS, HostConfig
+from ..._model.kubernetes.host import HostConfig
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.gate import GateInputs, closed, list_pauses
 from ..controllers.sriov_operator import (
@@ -45,28 +43,15 @@ from ..controllers.sriov_operator import (
 from .machine_config import Machines, merge
 
 Names = typing.Container[str]
-#: pods that are named
-_NAMED = 5
-#: what an action does to a node, and what rdma_cluster.disruption allows
-_RANK: dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
-#: kinds without which it is not known what the operator will do; the others only say what is in its way
-ESSENTIAL = (
-    "Node",
-    "SriovNetworkNodeState",
-    "SriovNetworkNodePolicy",
-    "SriovNetworkPoolConfig",
-    "SriovOperatorConfig",
-    *HOST_KINDS,
-)
 
 
 @dataclasses.dataclass(frozen=True)
 class Live(PodsOfCluster):
-    """The cluster as it is.
+    """The present state of the cluster.
 
-    :ivar host_configs: MachineConfigs and KubeletConfigs that are to be applied
-    :ivar kubelet_configs: of somebody else
-    :ivar unread: kinds that could not be read, and why
+    :ivar host_configs: MachineConfigs and KubeletConfigs that shall be applied
+    :ivar kubelet_configs: KubeletConfigs that the collection does not manage
+    :ivar unread: kinds that could not be read, with the reasons
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -85,16 +70,16 @@ class Live(PodsOfCluster):
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
     """Predict what the operator will do when ``rendered`` is applied.
 
-    :param rendered: the fabrics' policies; one of the same name in the cluster is replaced
-    :param inventory: names of the nodes that must take part; others that the policies take are planned as well
-    :param prefix: of the device plugin's resources
+    :param rendered: the fabrics' policies, which replace those of the same name in the cluster
+    :param inventory: names of the nodes that must take part; other nodes of the policies are planned as well
+    :param prefix: prefix of the device plugin's resources
     """
     policies = {policy.name: policy for policy in (*live.policies, *rendered)}
     listed = tuple(inventory)
     known = {node.name: node for node in live.nodes}
     nodes = []
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
-        nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
+        nodes.append(_plan_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
     planned = DisruptionPlan(
         tuple(nodes), _list_pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
     )
@@ -111,9 +96,9 @@ def add_gate(
     cluster: ClusterIntent,
     inventory: Names,
 ) -> DisruptionPlan:
-    """Return the plan with what the gate says of it."""
+    """Return the plan with the reasons of the gate against it, and the pauses."""
     drained = {node.node for node in planned.nodes if node.action == "drain"}
-    # without a drain a node that does not reboot is not away
+    # without a drain, a node that does not reboot remains available
     here = drained if not planned.drains else set()
     turns = (
         dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if name not in here))
@@ -125,7 +110,7 @@ def add_gate(
 
 
 def make_untouched_plan(inventory: typing.Iterable[str]) -> DisruptionPlan:
-    """Return the plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
+    """Return the plan for fabrics without work for the SR-IOV network operator, which need not be installed."""
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
@@ -134,7 +119,7 @@ def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
-def _node(
+def _plan_node(
     node: typing.Optional[ClusterNode], name: str, live: Live, policies: tuple[Policy, ...], listed: bool, prefix: str
 ) -> NodePlan:
     state = live.states.get(name)
@@ -148,22 +133,22 @@ def _node(
     wanted = find_wanted(policies, node, state)
     pool = next(iter(find_pools(node, live.pools)), NodePool(""))
     reboots = _find_reboots(wanted, state, pool, live.settings)
-    drains = tuple(_disturbances(wanted, state))
+    drains = tuple(_list_disturbances(wanted, state))
     action: Action = (
         "reboot"
         if reboots
         else "drain"
         if drains
         else "configure"
-        if _normal(wanted) != _normal(state.wanted)
+        if _normalize(wanted) != _normalize(state.wanted)
         else "nothing"
     )
     planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
     return _add_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
 
 
-def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
-    """Return the changes that take existing virtual functions away. [pkg/plugins/generic/generic_plugin.go
+def _list_disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
+    """Yield the changes that remove existing virtual functions. [pkg/plugins/generic/generic_plugin.go
     needToUpdateVFs]"""
     wishes = {item.address: item for item in wanted}
     ours = {item.address for item in state.wanted}
@@ -173,23 +158,24 @@ def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) ->
         if interface.address in wishes:
             why = "; ".join(list_changes(wishes[interface.address], interface))
             if why:
-                yield f"{_label(interface)} {why}"
+                yield f"{_name_interface(interface)} {why}"
         elif interface.address in ours:
-            yield f"{_label(interface)} no policy takes it any more: virtual functions {interface.vfs_count} -> 0"
+            name = _name_interface(interface)
+            yield f"{name} no policy takes it any more: virtual functions {interface.vfs_count} -> 0"
 
 
 def _find_reboots(
     wanted: tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings
 ) -> tuple[str, ...]:
-    """Return why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
-    pkg/daemon/daemon.go Reconcile]"""
+    """Return the reasons for which the node reboots; empty where it does not. [pkg/plugins/generic needRebootNode,
+    pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]"""
     found: list[str] = []
-    news = _normal(wanted) != _normal(state.wanted)
+    news = _normalize(wanted) != _normalize(state.wanted)
     if pool.rdma_mode != state.wanted_rdma_mode:
         found.append(
             f"RDMA mode {state.wanted_rdma_mode or 'not set'} -> {pool.rdma_mode or 'not set'} (a kernel argument)"
         )
-    # an operator that is at rest on exactly this has found the firmware right
+    # where the operator has succeeded with the same wanted state, the firmware is right
     if "mellanox" not in settings.disabled_plugins and (news or state.sync_status != "Succeeded"):
         found += firmware_changes(wanted, state.interfaces)
     if settings.mode == "systemd" and news:
@@ -197,8 +183,9 @@ def _find_reboots(
     return tuple(found)
 
 
-def _normal(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
-    """For comparison: without order, and without the name, which changes with eSwitch mode."""
+def _normalize(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
+    """Return the wanted state for a comparison: without an order, and without the name, which changes with the eSwitch
+    mode."""
     return frozenset(
         (
             item.address,
@@ -213,16 +200,16 @@ def _normal(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
     )
 
 
-def _label(interface: StateInterface) -> str:
+def _name_interface(interface: StateInterface) -> str:
     return f"{interface.name} {interface.address}".strip()
 
 
 def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> NodePlan:
     here = live.list_pods(node.name)
     if live.settings.disable_drain:
-        # nobody asks the pods: those with a virtual function lose it
+        # without a drain no pod is evicted, and those with a virtual function lose it
         return dataclasses.replace(
-            planned, pods=tuple(_name(pod) for pod in here if leaves(pod, False, prefix) and not pod.ended)
+            planned, pods=tuple(_name_pod(pod) for pod in here if leaves(pod, False, prefix) and not pod.ended)
         )
     full = planned.action == "reboot"
     going = [pod for pod in here if leaves(pod, full, prefix)]
@@ -230,13 +217,13 @@ def _add_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) -> 
     held = explain_what_holds_back(machines) if machines else ""
     return dataclasses.replace(
         planned,
-        pods=tuple(map(_name, going)),
-        lost=tuple(_name(pod) for pod in going if not pod.owner and not pod.ended),
+        pods=tuple(map(_name_pod, going)),
+        lost=tuple(_name_pod(pod) for pod in going if not pod.owner and not pod.ended),
         blockers=find_held_pods(going, full, prefix, live.budget_index) + ((held,) if held else ()),
     )
 
 
-def _name(pod: ClusterPod) -> str:
+def _name_pod(pod: ClusterPod) -> str:
     return f"{pod.namespace}/{pod.name}"
 
 
@@ -257,245 +244,9 @@ def _list_pools(
         groups.setdefault(turn.pool, []).append(name)
         turns.setdefault(turn.pool, turn)
         blocked.setdefault(turn.pool, {}).update({turn.blocked: None} if turn.blocked else {})
-    return tuple(_pool(turns[pool], tuple(members), tuple(blocked[pool])) for pool, members in groups.items())
+    return tuple(_plan_pool(turns[pool], tuple(members), tuple(blocked[pool])) for pool, members in groups.items())
 
 
-def _pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> PoolPlan:
+def _plan_pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> PoolPlan:
     waves = None if blockers else 1 if turn.at_once is None else -(-len(nodes) // turn.at_once)
     return PoolPlan(turn.pool, nodes, turn.at_once, waves, turn.limit, blockers)
-
-
-# The judgement
-
-
-def lines(planned: DisruptionPlan) -> tuple[str, ...]:
-    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
-    nodes = [
-        f"{node.node} {_fate(node, planned)}:"
-        f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
-        for node in planned.nodes
-        if node.action in ("drain", "reboot")
-    ]
-    pools = (f"{_pool_label(pool)}: {_course(pool)}" for pool in planned.pools)
-    return (
-        *nodes,
-        *pools,
-        *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses),
-    )
-
-
-def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
-    drains = planned.drains or node.rolled_by
-    how = "" if drains else ", without a drain"
-    return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
-
-
-def check_plan(
-    cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
-) -> tuple[Finding, ...]:
-    """May it be done, and can it? For each node of the inventory, each other one that is disturbed, and each pool."""
-    if planned is None:
-        why = "The stage ended before it had looked at the nodes."
-        return (
-            Finding(
-                "network.disruption",
-                "cluster",
-                UNKNOWN,
-                "no plan",
-                _allowed_text(cluster),
-                why,
-                "See the stage's other findings.",
-            ),
-        )
-    found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in ESSENTIAL]
-    found += [
-        _check_disruption(node, planned, cluster)
-        for node in planned.nodes
-        if node.listed or node.node in inventory or node.action in ("drain", "reboot")
-    ]
-    found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
-    if not planned.pools:
-        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
-    found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in ESSENTIAL]
-    found += [_report_blocked(node) for node in planned.nodes if node.blockers]
-    found += [_report_closed(why) for why in planned.closed]
-    return (*found, *(_list_turns(pool) for pool in planned.pools))
-
-
-def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
-    """Return whether the objects may be applied: nothing of the plan is refused or unknown."""
-    return all(finding.status not in (FAIL, UNKNOWN) for finding in check_plan(cluster, planned, inventory))
-
-
-def _allowed_text(cluster: ClusterIntent) -> str:
-    return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[
-        cluster.disruption
-    ] + f" (rdma_cluster.disruption: {cluster.disruption})"
-
-
-def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
-    why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
-    remedy = (
-        "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed,"
-        " see the stage operators."
-    )
-    return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
-
-
-def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
-    return Finding(
-        "network.disruption",
-        name,
-        UNKNOWN,
-        "not planned",
-        _allowed_text(cluster),
-        "The plan does not have the node.",
-        "Run the stage again.",
-    )
-
-
-def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return why the objects may not be applied, and what to do, in words; empty when they may."""
-    refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
-    return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
-
-
-def _needed(planned: DisruptionPlan) -> str:
-    """Return the value of rdma_cluster.disruption that allows all of the plan."""
-    actions = {node.action for node in planned.nodes}
-    return next((action for action in ("reboot", "drain") if action in actions), "none")
-
-
-def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
-    subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
-    if node.action == "unknown":
-        why = (
-            "What the node has is not known, so it is not known either what a policy would do to it. Nothing was"
-            " applied."
-        )
-        return Finding(
-            "network.disruption",
-            subject,
-            UNKNOWN,
-            "; ".join(node.reasons),
-            expected,
-            why,
-            "See the stage operators, then run the stage again.",
-        )
-    measured = {
-        "nothing": "nothing changes",
-        "configure": "virtual functions are made where there are none: neither drain nor reboot",
-    }.get(node.action)
-    measured = measured or f"{_action(node, planned)}: {'; '.join(node.reasons)}"
-    if _RANK[node.action] > _RANK[cluster.disruption]:
-        why = (
-            f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow"
-            " that, so nothing was applied."
-        )
-        # of the whole plan: what one node needs less than the others would only be refused again for them
-        remedy = (
-            f"When the nodes may go down, set rdma_cluster.disruption to {_needed(planned)}; else undo what is named"
-            " beside 'measured'."
-        )
-        return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
-    if node.pods and not planned.drains and not node.rolled_by:
-        why = (
-            f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)}"
-            " lose them while they run."
-        )
-        return Finding(
-            "network.disruption",
-            subject,
-            WARN,
-            measured,
-            expected,
-            why,
-            "End these pods first, or set disableDrain to false.",
-        )
-    if node.lost:
-        why = f"The drain deletes pods that no controller makes again: {folded(node.lost, _NAMED)}."
-        return Finding("network.disruption", subject, WARN, measured, expected, why, "Save them first, if they matter.")
-    return ok("network.disruption", subject, measured, expected)
-
-
-def _action(node: NodePlan, planned: DisruptionPlan) -> str:
-    drains = planned.drains or bool(node.rolled_by)
-    pods = f", {len(node.pods)} pods go" if node.pods and drains else ""
-    if drains:
-        return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
-    return (
-        "reboot without a drain (disableDrain)"
-        if node.action == "reboot"
-        else "virtual functions are taken away without a drain (disableDrain)"
-    )
-
-
-def _report_in_the_way(kind: str, reason: str) -> Finding:
-    why = f"Without {kind} it is not known what keeps the nodes from being drained, so nothing was applied."
-    return Finding(
-        "network.drain",
-        f"cluster {kind}",
-        UNKNOWN,
-        reason,
-        "nothing in the way",
-        why,
-        "Give the user of the kubeconfig the right to list it.",
-    )
-
-
-def _report_blocked(node: NodePlan) -> Finding:
-    why = "The operator would cordon the node and wait for ever, so nothing was applied."
-    remedy = (
-        "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool"
-        " to its end."
-    )
-    return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
-
-
-def _report_closed(why: str) -> Finding:
-    """Report why the cluster does not bear it; the same gate as for resets by BMCs."""
-    text = (
-        "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
-        " was applied."
-    )
-    return Finding(
-        "network.drain",
-        "cluster",
-        FAIL,
-        why,
-        "the cluster bears that nodes go down",
-        text,
-        "Do what is said beside 'measured'; then run the stage again.",
-    )
-
-
-def _list_turns(pool: PoolPlan) -> Finding:
-    if pool.blockers:
-        why = "The nodes would wait for their turn for ever, so nothing was applied."
-        remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
-        remedy = (
-            "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it."
-            if pool.machines
-            else remedy
-        )
-        return Finding(
-            "network.drain", _pool_label(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy
-        )
-    return ok("network.drain", _pool_label(pool), _course(pool), "each node gets its turn")
-
-
-def _pool_label(pool: PoolPlan) -> str:
-    if pool.machines:
-        return f"MachineConfigPool {pool.name}"
-    return f"pool {pool.name}" if pool.name else "default pool"
-
-
-def _course(pool: PoolPlan) -> str:
-    if pool.waves is None:
-        return "; ".join(pool.blockers)
-    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
-    once = ", rolled once" if pool.machines else ""
-    return (
-        f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once};"
-        f" {pool.limit}"
-    )

@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a collective is slow although its links are not: by NCCL's log and by what is known of the nodes. Check id:
-``collectives.cause``.
+"""Find the causes for which a collective is slow although its links are not, in NCCL's log and in facts about the
+nodes. Check id: ``collectives.cause``.
 
-Each cause is one finding with what was seen of it and its remedy. A cause is no proof that it is the one: those are
-told first that NCCL's log shows itself. Where nothing speaks for any cause, that is a finding as well.
+Each cause is one finding with its measurement and its remedy. A cause is not proven to be the right one; the causes
+that NCCL's log shows come first. Where no cause is found, that is a finding as well.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import statistics
 import typing
 
-from ..._model.base.text import folded, parse_number
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
-from ..._model.node.tuning import NodeTuning, Roce
+from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import fits
 from ..._model.node.tuning_rows.table import BY_NAME
-from ..._model.run.findings import UNKNOWN, WARN, Finding
+from ..._model.run.findings import UNKNOWN, Finding
 from ..job.channels import name_hcas
 from ..job.ranks import spell_numbers
+from .network_causes import (
+    check_adaptive_routing,
+    check_gids,
+    check_mtus,
+    check_queue_pairs,
+    check_settings,
+    check_traffic_class,
+)
+from .surroundings import NAMED, WEAK, Surroundings, fold_names, make_cause
 
-#: of the usual rate of a rail, below which one is weak
-WEAK = 0.9
-#: rows of stage tuning that a collective over GPUDirect RDMA feels, those first that a whole node feels most
+#: rows of stage tuning that affect a collective over GPUDirect RDMA, those with the largest effect first
 _ROWS = (
     "gpu_slowed",
     "acs",
@@ -37,76 +42,16 @@ _ROWS = (
     "governor",
     "idle_latency",
 )
-#: variables that make buffers, chunks or the number of channels other than NCCL's own choice
-SIZES = (
-    "NCCL_BUFFSIZE",
-    "NCCL_CHUNK_SIZE",
-    "NCCL_P2P_NET_CHUNKSIZE",
-    "NCCL_IB_SPLIT_DATA_ON_QPS",
-    "NCCL_NVLSTREE_MAX_CHUNKSIZE",
-)
 LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS", "NCCL_NCHANNELS_PER_NET_PEER")
-CHOICES = (
-    "NCCL_ALGO",
-    "NCCL_PROTO",
-    "NCCL_NVLS_ENABLE",
-    "NCCL_P2P_LEVEL",
-    "NCCL_P2P_DISABLE",
-    "NCCL_CROSS_NIC",
-    "NCCL_NET_GDR_LEVEL",
-    "NCCL_NET_GDR_READ",
-)
-#: rate in Gb/s from which on one queue pair does not fill a link on each host [NVIDIA/nccl issue 2409: 284 of 400 Gb/s
-#: with messages of 1 MiB]
-_FAST = 200.0
-_NAMED = 4
-
-
-@dataclasses.dataclass(frozen=True)
-class UsedHca:
-    """An HCA that the run may use.
-
-    :ivar rail: None where it is not known
-    :ivar numa_node: None where it is not known
-    :ivar rate_gbps: that stage bandwidth measured, in Gb/s; None where it did not
-    """
-
-    rail: typing.Optional[int] = None
-    numa_node: typing.Optional[int] = None
-    rate_gbps: typing.Optional[float] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Surroundings:
-    """The facts beside the log.
-
-    :ivar hcas: by host as NCCL writes it, and RDMA device
-    :ivar tunings: of the nodes, by host
-    :ivar roce: how the fabric treats RoCE; None on InfiniBand
-    :ivar several_leaves: the run goes over links between switches
-    :ivar adaptive_routing: the switches spread packets of one flow over their links; None where that is not known
-    :ivar from_gpu_memory: the rates of the rails were measured from the GPUs' memory; None where they were not measured
-    :ivar rails_gbs: bus bandwidth of each rail alone, where it was run rail by rail, in GB/s
-    :ivar set_by_run: variables that the run sets itself
-    """
-
-    hcas: typing.Mapping[str, typing.Mapping[str, UsedHca]] = dataclasses.field(default_factory=dict)
-    tunings: typing.Mapping[str, NodeTuning] = dataclasses.field(default_factory=dict)
-    roce: typing.Optional[Roce] = None
-    several_leaves: bool = False
-    adaptive_routing: typing.Optional[bool] = None
-    from_gpu_memory: typing.Optional[bool] = None
-    rails_gbs: typing.Mapping[int, float] = dataclasses.field(default_factory=dict)
-    set_by_run: frozenset[str] = frozenset()
 
 
 def find_causes(
     subject: str, log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surroundings
 ) -> tuple[Finding, ...]:
-    """Return what may make a run slow; one finding that is unknown where nothing does.
+    """Return the possible causes of a slow run; one finding that is unknown where none is found.
 
     :param log: with the communicators of the run alone
-    :param choice: what NCCL chose for the size of the figure
+    :param choice: NCCL's choice for the size of the figure
     """
     processes = {(process.host, process.pid): process for process in log.processes}
     ranks = [
@@ -123,26 +68,22 @@ def find_causes(
         *_check_through_others(ranks),
         *_report_weak_rails(seen),
         *_report_rails_alone(subject, seen),
-        *_list_hosts(ranks, seen),
-        *_check_gids(subject, own),
-        *_check_mtus(own),
-        *_check_traffic_class(own, seen),
-        *_check_queue_pairs(own, seen),
-        *_check_adaptive_routing(own, seen),
-        *_check_settings(own, seen),
+        *_check_hosts(ranks, seen),
+        *check_gids(subject, own),
+        *check_mtus(own),
+        *check_traffic_class(own, seen),
+        *check_queue_pairs(own, seen),
+        *check_adaptive_routing(own, seen),
+        *check_settings(own, seen),
         *_check_gpu_memory(subject, seen),
     ]
-    return tuple(found) or (_nothing(subject),)
-
-
-def _check_cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    return Finding("collectives.cause", subject, WARN, measured, expected, why, remedy)
+    return tuple(found) or (_report_no_cause(subject),)
 
 
 Ranks = typing.Sequence[tuple[NcclRank, NcclProcess]]
 
 
-def _over(rank: NcclRank) -> list[NcclRoute]:
+def _list_network_routes(rank: NcclRank) -> list[NcclRoute]:
     return [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
 
 
@@ -150,14 +91,14 @@ def _list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
     return [name for device in process.devices if device.index == route.device for name in name_hcas(device.name)]
 
 
-def _named(names: typing.Iterable[str]) -> str:
-    """Return the first ones of many, for the reader."""
-    return folded(list(dict.fromkeys(names)), _NAMED)
-
-
 def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
-    """GPUDirect RDMA is off, or off for some."""
-    without = [(rank, process, route) for rank, process in ranks for route in _over(rank) if not route.gpu_direct]
+    """Report ranks that send over the network without GPUDirect RDMA."""
+    without = [
+        (rank, process, route)
+        for rank, process in ranks
+        for route in _list_network_routes(rank)
+        if not route.gpu_direct
+    ]
     if not without:
         return
     reasons = dict.fromkeys(
@@ -167,7 +108,7 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
         if device.index == route.device and device.reasons
     )
     why = "Data between these GPUs and the network goes through the host's memory" + (
-        f". {_named(reasons)}." if reasons else "; the log does not say why."
+        f". {fold_names(reasons)}." if reasons else "; the log does not say why."
     )
     remedy = (
         "Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL. No module: load nvidia-peermem, or use the"
@@ -176,8 +117,8 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
     measured = (
         f"{len({(rank.host, rank.rank) for rank, _process, _route in without})} of {len(ranks)} ranks without GDRDMA"
     )
-    yield _check_cause(
-        _named(rank.host for rank, _process, _route in without),
+    yield make_cause(
+        fold_names(rank.host for rank, _process, _route in without),
         measured,
         "GDRDMA on each channel over the network",
         why,
@@ -188,7 +129,7 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
 def _check_channels(
     subject: str, ranks: Ranks, choice: typing.Optional[NcclChoice], processes: typing.Sequence[NcclProcess]
 ) -> typing.Iterator[Finding]:
-    """Channels that the collective does not use, and limits of their number."""
+    """Report channels that the collective does not use, and limits of their number."""
     limits = {
         name: process.environment[name] for process in processes for name in LIMITS if name in process.environment
     }
@@ -201,11 +142,11 @@ def _check_channels(
     )
     if choice is not None and choice.channels is not None and choice.channels < there:
         measured, expected = f"{choice.channels} of {there} channels", "all channels for a large message"
-        yield _check_cause(
+        yield make_cause(
             subject, measured, expected, f"NCCL runs this size over a part of its channels.{set_by}", remedy
         )
     elif limits:
-        yield _check_cause(
+        yield make_cause(
             subject,
             f"{there} channels",
             "NCCL's own number of channels",
@@ -218,7 +159,7 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
     """Report an HCA that carries more channels than another one of the same host."""
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
-        for route in _over(rank):
+        for route in _list_network_routes(rank):
             if route.direction == "send":
                 for name in _list_hcas(route, process):
                     loads.setdefault(rank.host, {}).setdefault(name, set()).update(
@@ -233,7 +174,7 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
                 "Compare NCCL_IB_HCA with the HCAs of the pod. The number of channels should be a multiple of the"
                 " rails: NCCL_MIN_NCHANNELS."
             )
-            yield _check_cause(host, measured, "as many channels on each HCA", why, remedy)
+            yield make_cause(host, measured, "as many channels on each HCA", why, remedy)
 
 
 def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
@@ -241,8 +182,8 @@ def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Findin
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)
-        near = _numa_of(rank.bus_id, tuning) if tuning else None
-        for route in _over(rank):
+        near = _find_numa_node(rank.bus_id, tuning) if tuning else None
+        for route in _list_network_routes(rank):
             for name in _list_hcas(route, process) if route.proxy is None and near is not None else ():
                 hca = seen.hcas.get(rank.host, {}).get(name)
                 if hca is not None and hca.numa_node is not None and str(hca.numa_node) != near:
@@ -255,10 +196,10 @@ def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Findin
             "Give the pod the HCA beside each GPU (topology manager, or a claim by pcieRoot), and leave NCCL_IB_HCA and"
             " CUDA_VISIBLE_DEVICES to it."
         )
-        yield _check_cause(host, _named(lines), "an HCA of the GPU's own NUMA node", why, remedy)
+        yield make_cause(host, fold_names(lines), "an HCA of the GPU's own NUMA node", why, remedy)
 
 
-def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
+def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
     """Return the NUMA node of a GPU. NCCL writes its PCI address as one hexadecimal number: 1b000 is 0000:1b:00.0."""
     try:
         number = int(bus_id, 16)
@@ -272,12 +213,12 @@ def _numa_of(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 
 
 def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Channels that go through another GPU's HCA (PXN), where the collective does not need that."""
-    # an alltoall goes so by design: by the GPU on the rail of its target
+    """Report channels through the HCA of another GPU (PXN), where the collective does not need that."""
+    # an alltoall uses the GPU on the rail of its target by design
     through = [
         (rank, route)
         for rank, _process in ranks
-        for route in _over(rank)
+        for route in _list_network_routes(rank)
         if route.proxy is not None and not route.connection
     ]
     if through:
@@ -291,13 +232,13 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
         remedy = (
             "See nvidia-smi topo -m in the pod: each GPU needs an HCA at PIX or PXB. NCCL_PXN_DISABLE=1 only hides it."
         )
-        yield _check_cause(
-            _named(rank.host for rank, _route in through), measured, "each GPU by the HCA beside it", why, remedy
+        yield make_cause(
+            fold_names(rank.host for rank, _route in through), measured, "each GPU by the HCA beside it", why, remedy
         )
 
 
 def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
-    """One rail of a host that carries less than the others."""
+    """Report an HCA whose rate is lower than that of the others."""
     rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
     usual = statistics.median(rates) if rates else 0.0
     weak = [
@@ -310,19 +251,19 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
         rail = "" if hca.rail is None else f" (rail {hca.rail})"
         why = "Each rail carries the same part of a collective, so that all wait for the slowest."
         remedy = "See what stages fabric and bandwidth say of this HCA and its link: width, speed, errors, PCIe."
-        yield _check_cause(
+        yield make_cause(
             f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, as the others", why, remedy
         )
 
 
 def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
-    """One rail that is slower than the others when each runs alone."""
+    """Report rails that are slower than the others when each runs alone."""
     usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
     if weak:
-        measured = ", ".join(f"rail {rail} {seen.rails_gbs[rail]:g} GB/s" for rail in weak[:_NAMED])
+        measured = ", ".join(f"rail {rail} {seen.rails_gbs[rail]:g} GB/s" for rail in weak[:NAMED])
         why = f"Rail {spell_numbers(sorted(weak))} alone is slower than the others, and all wait for the slowest."
-        yield _check_cause(
+        yield make_cause(
             subject,
             measured,
             f"{usual:g} GB/s, as the others",
@@ -331,8 +272,8 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
         )
 
 
-def _list_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Find settings of a host that make its GPUs or HCAs slow."""
+def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
+    """Report settings of a host that make its GPUs or HCAs slow."""
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:
         row, off = BY_NAME[name], {}
@@ -340,136 +281,15 @@ def _list_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             readings = seen.tunings[host].rows.get(name, ()) if host in seen.tunings else ()
             wrong = [reading for reading in readings if row.training and not fits(row.training, reading.value)]
             if wrong:
-                off[host] = f"{wrong[0].value}{f' ({_named(wrong[0].where)})' if wrong[0].where else ''}"
+                off[host] = f"{wrong[0].value}{f' ({fold_names(wrong[0].where)})' if wrong[0].where else ''}"
         if off:
             why = f"{len(off)} of {len(hosts)} hosts. {row.harm}"
-            yield _check_cause(
-                _named(off), f"{row.what}: {_named(off.values())}", row.training.replace("|", " or "), why, row.remedy
-            )
-
-
-def _check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
-    """Queue pairs on several GID indexes."""
-    indexes = sorted({index for process in processes for index in process.gid_indexes})
-    if len(indexes) > 1:
-        why = (
-            "Queue pairs use GIDs of several indexes: other versions of RoCE, or other subnets, which other switches"
-            " and queues carry."
-        )
-        remedy = (
-            "Choose by address: NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE, rather than NCCL_IB_GID_INDEX; compare"
-            " show_gids of both pods."
-        )
-        yield _check_cause(subject, f"GID index {spell_numbers(indexes)}", "one GID index", why, remedy)
-
-
-def _check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
-    small = {process.host: min(process.mtus) for process in processes if process.mtus and min(process.mtus) < 4096}
-    if small:
-        why = (
-            "Queue pairs send packets of less than 4096 bytes, and their headers and the work for each take more of the"
-            " link."
-        )
-        remedy = (
-            "RoCE: MTU of 4200 at least on interface, VF and switch (9000 is usual). InfiniBand: the MTU of the"
-            " partition and of the links."
-        )
-        yield _check_cause(_named(small), f"{min(small.values())} bytes", "4096 bytes", why, remedy)
-
-
-def _check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """RoCE in a queue that the fabric does not keep for it."""
-    wrong = _wrong_traffic_classes(processes, seen)
-    if wrong and seen.roce is not None:
-        wanted = seen.roce.traffic_class
-        why = "RDMA packets go into a queue without PFC and ECN, which other traffic fills and which loses packets."
-        expected = f"NCCL_IB_TC={wanted} (DSCP {seen.roce.dscp})"
-        yield _check_cause(
-            _named(wrong),
-            _named(wrong.values()),
-            expected,
-            why,
-            f"Set NCCL_IB_TC={wanted} in the job, or the traffic class of the device.",
-        )
-
-
-def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Tell whether the RoCE of a process is in a queue that the fabric does not keep for it."""
-    return bool(_wrong_traffic_classes(processes, seen))
-
-
-def _wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> dict[str, str]:
-    if seen.roce is None:
-        return {}
-    wrong = {}
-    for process in processes:
-        said = process.environment.get("NCCL_IB_TC")
-        tuning = seen.tunings.get(process.host)
-        by_node = {reading.value for reading in tuning.rows.get("roce_traffic_class", ())} if tuning else set()
-        if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
-            wrong[process.host] = f"NCCL_IB_TC={said}"
-        elif said is None and by_node and str(seen.roce.traffic_class) not in by_node:
-            wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
-    return wrong
-
-
-def _check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """One flow for a link whose switches choose links by flow, or that one queue pair does not fill."""
-    few = _few_queue_pairs(processes, seen)
-    if few:
-        why = (
-            "A connection has one queue pair: one flow, which goes over one of the links between switches, and does not"
-            " fill a fast link on each host."
-        )
-        remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8; with adaptive routing in the switches compare with 1."
-        yield _check_cause(_named(few), f"{_named(few.values())} queue pair", "several on fast RoCE", why, remedy)
-
-
-def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Tell whether a process has one queue pair for each connection over fast RoCE."""
-    return bool(_few_queue_pairs(processes, seen))
-
-
-def _few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> dict[str, str]:
-    fast = any((hca.rate_gbps or 0) > WEAK * _FAST for hcas in seen.hcas.values() for hca in hcas.values())
-    if seen.roce is None or not fast:
-        return {}
-    said = {
-        process.host: process.environment.get("NCCL_IB_QPS_PER_CONNECTION", "1, NCCL's own") for process in processes
-    }
-    return {host: value for host, value in said.items() if (parse_number(value.partition(",")[0]) or 0) < 2}
-
-
-def _check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    off = {process.host for process in processes if process.environment.get("NCCL_IB_ADAPTIVE_ROUTING") == "0"}
-    if seen.several_leaves and (seen.adaptive_routing is False or off):
-        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "off in the switches"
-        why = "Each flow keeps one of the links between switches, so that two flows share a link while others are idle."
-        remedy = (
-            "InfiniBand: adaptive routing of the subnet manager, and a service level for it (NCCL_IB_SL). Spectrum-X:"
-            " NCCL_IB_ADAPTIVE_ROUTING=1."
-        )
-        yield _check_cause(
-            _named(sorted(off)) or "links between switches", measured, "adaptive routing between leaves", why, remedy
-        )
-
-
-def _check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Find variables that replace NCCL's own choice."""
-    for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "way and algorithm")):
-        said = {
-            f"{name}={process.environment[name]}": None
-            for process in processes
-            for name in names
-            if name in process.environment and name not in seen.set_by_run
-        }
-        if said:
-            text = (
-                f"NCCL's own choice of {why} is set aside; settings outlive the version and the machine that they were"
-                " found on."
-            )
-            yield _check_cause(
-                "job", _named(said), "not set", text, "Run it once without these, and keep those that help."
+            yield make_cause(
+                fold_names(off),
+                f"{row.what}: {fold_names(off.values())}",
+                row.training.replace("|", " or "),
+                why,
+                row.remedy,
             )
 
 
@@ -484,10 +304,10 @@ def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Findi
             "Measure the rails from the GPUs' memory (rdma_fabrics bandwidth.layers), and see stages tuning and host"
             " for ACS, iommu and peer memory."
         )
-        yield _check_cause(subject, "from the hosts' memory", "rates from the GPUs' memory", why, remedy)
+        yield make_cause(subject, "from the hosts' memory", "rates from the GPUs' memory", why, remedy)
 
 
-def _nothing(subject: str) -> Finding:
+def _report_no_cause(subject: str) -> Finding:
     why = (
         "Neither the log nor what is known of the nodes shows a cause: GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
         " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are as they should be, or"

@@ -19,9 +19,9 @@ from ..._model.measurement.collectives import CollectivePod, Collectives, Collec
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware
+from .surroundings import Surroundings, UsedHca
 from .wanted import MOST_GPUS, pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged

@@ -18,7 +18,6 @@ from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
-from .causes import Surroundings
 from .course_findings import report_group, report_steps, report_suspects
 from .floor import NodeFigure, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
@@ -26,6 +25,7 @@ from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside,
 from .latency import Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
+from .surroundings import Surroundings
 
 #: collective whose small messages measure the latency
 LATENCY: TestName = "all_reduce"

@@ -19,9 +19,9 @@ from ..._model.measurement.collectives import (
     Variables,
 )
 from ..job.channels import name_hcas
-from .causes import UsedHca
 from .channel_verdicts import RequiredProof
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
+from .surroundings import UsedHca
 
 
 @dataclasses.dataclass(frozen=True)

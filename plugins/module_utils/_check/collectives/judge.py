@@ -14,9 +14,10 @@ from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
-from .causes import Surroundings, find_causes
+from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
 from .proof import Proof, count_nodes, count_rows
+from .surroundings import Surroundings
 
 #: by which a figure may be above its bound: the rails were measured at another time
 _ABOVE = 1.05

@@ -16,8 +16,10 @@ from ..._analysis.schedule.collectives import CollectiveGroup, Repeat
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess
 from ..._model.measurement.collectives import Variables
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
-from .causes import CHOICES, LIMITS, SIZES, Surroundings, has_few_queue_pairs, has_wrong_traffic_class
+from .causes import LIMITS
 from .floor import spell_gbs
+from .network_causes import CHOICES, SIZES, has_few_queue_pairs, has_wrong_traffic_class
+from .surroundings import Surroundings
 
 #: repeats with a change, at most; one without comes before them
 MOST_CHANGES = 6

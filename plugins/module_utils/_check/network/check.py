@@ -9,8 +9,7 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
-from ..._analysis.disruption import machine_config
-from ..._analysis.disruption import sriov as plan
+from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
@@ -100,7 +99,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Check that the addresses are free, report the linter and the disruption of the nodes, then return a finding for
     each object, and one for each fabric and node."""
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_check_lint_read(facts.lint), *facts.linted.findings]
-    findings += plan.check_plan(intent.cluster, facts.plan, facts.nodes)
+    findings += judge_plan.check_plan(intent.cluster, facts.plan, facts.nodes)
     findings += [_check_shared(item) for item in facts.applied if not item.fabric]
     findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
     findings += machine_config.check_plan(facts.rolls, facts.roll_error)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._check.operators.check import serving
+from ..._check.operators.sriov_operator import list_missing
 from ..._model.intent.intent import ClusterIntent
 from ..._model.operators.sriov_operator import OperatorFacts
 from ..._observe.kubernetes.client import Cluster
@@ -26,7 +26,7 @@ def wait_until_serving(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorFacts:
-    """Return the facts once nothing keeps the operator from serving, or those at the end of the time.
+    """Wait until the operator serves the nodes, and return the facts then, or at the end of the time.
 
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached
@@ -34,7 +34,7 @@ def wait_until_serving(
     namespace = namespace_of_operator(cluster, intent.operator_namespace)
 
     def lacking(facts: OperatorFacts) -> tuple[str, ...]:
-        return serving(intent, facts, nodes)
+        return list_missing(intent, facts, nodes)
 
     return poll(
         lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say

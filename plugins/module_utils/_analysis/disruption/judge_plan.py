@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge a plan of disruption: the intent allows it, and nothing keeps the nodes from it. Check ids:
+``network.disruption``, ``network.drain``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.disruption import (
+    DisruptionPlan,
+    NodePlan,
+    PoolPlan,
+)
+from ..._model.kubernetes.host import HOST_KINDS
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+#: pods that are named
+_NAMED = 5
+#: the rank of an action, and of the value of rdma_cluster.disruption that allows it
+_RANK: dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
+#: kinds without which it is not known which nodes the operator disturbs; the others only show what blocks it
+_ESSENTIAL = (
+    "Node",
+    "SriovNetworkNodeState",
+    "SriovNetworkNodePolicy",
+    "SriovNetworkPoolConfig",
+    "SriovOperatorConfig",
+    *HOST_KINDS,
+)
+
+
+def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
+    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
+    nodes = [
+        f"{node.node} {_describe_fate(node, planned)}:"
+        f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
+        for node in planned.nodes
+        if node.action in ("drain", "reboot")
+    ]
+    pools = (f"{_name_pool(pool)}: {_describe_turns(pool)}" for pool in planned.pools)
+    return (
+        *nodes,
+        *pools,
+        *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses),
+    )
+
+
+def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
+    drains = planned.drains or node.rolled_by
+    how = "" if drains else ", without a drain"
+    return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
+
+
+def check_plan(
+    cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
+) -> tuple[Finding, ...]:
+    """Judge whether the plan is allowed and possible, for each node of the inventory, each other node that is
+    disturbed, and each pool."""
+    if planned is None:
+        why = "The stage ended before it had looked at the nodes."
+        return (
+            Finding(
+                "network.disruption",
+                "cluster",
+                UNKNOWN,
+                "no plan",
+                _allowed_text(cluster),
+                why,
+                "See the stage's other findings.",
+            ),
+        )
+    found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in _ESSENTIAL]
+    found += [
+        _check_disruption(node, planned, cluster)
+        for node in planned.nodes
+        if node.listed or node.node in inventory or node.action in ("drain", "reboot")
+    ]
+    found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
+    if not planned.pools:
+        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
+    found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in _ESSENTIAL]
+    found += [_report_blocked(node) for node in planned.nodes if node.blockers]
+    found += [_report_closed(why) for why in planned.closed]
+    return (*found, *(_list_turns(pool) for pool in planned.pools))
+
+
+def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
+    """Return whether the objects may be applied: nothing of the plan is refused or unknown."""
+    return all(finding.status not in (FAIL, UNKNOWN) for finding in check_plan(cluster, planned, inventory))
+
+
+def _allowed_text(cluster: ClusterIntent) -> str:
+    return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[
+        cluster.disruption
+    ] + f" (rdma_cluster.disruption: {cluster.disruption})"
+
+
+def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
+    why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
+    remedy = (
+        "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed,"
+        " see the stage operators."
+    )
+    return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
+
+
+def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
+    return Finding(
+        "network.disruption",
+        name,
+        UNKNOWN,
+        "not planned",
+        _allowed_text(cluster),
+        "The plan does not have the node.",
+        "Run the stage again.",
+    )
+
+
+def list_refusals(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
+    """Return the reasons for which the objects may not be applied, with remedies; empty when they may."""
+    refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
+    return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
+
+
+def _find_needed_level(planned: DisruptionPlan) -> str:
+    """Return the value of rdma_cluster.disruption that allows all of the plan."""
+    actions = {node.action for node in planned.nodes}
+    return next((action for action in ("reboot", "drain") if action in actions), "none")
+
+
+def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
+    subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
+    if node.action == "unknown":
+        why = (
+            "What the node has is not known, so it is not known either what a policy would do to it. Nothing was"
+            " applied."
+        )
+        return Finding(
+            "network.disruption",
+            subject,
+            UNKNOWN,
+            "; ".join(node.reasons),
+            expected,
+            why,
+            "See the stage operators, then run the stage again.",
+        )
+    measured = {
+        "nothing": "nothing changes",
+        "configure": "virtual functions are made where there are none: neither drain nor reboot",
+    }.get(node.action)
+    measured = measured or f"{_describe_action(node, planned)}: {'; '.join(node.reasons)}"
+    if _RANK[node.action] > _RANK[cluster.disruption]:
+        why = (
+            f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow"
+            " that, so nothing was applied."
+        )
+        # the level of the whole plan, since a lower one would be refused for the other nodes
+        level = _find_needed_level(planned)
+        remedy = (
+            f"When the nodes may go down, set rdma_cluster.disruption to {level}; else undo what is named beside"
+            " 'measured'."
+        )
+        return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
+    if node.pods and not planned.drains and not node.rolled_by:
+        why = (
+            f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)}"
+            " lose them while they run."
+        )
+        return Finding(
+            "network.disruption",
+            subject,
+            WARN,
+            measured,
+            expected,
+            why,
+            "End these pods first, or set disableDrain to false.",
+        )
+    if node.lost:
+        why = f"The drain deletes pods that no controller makes again: {folded(node.lost, _NAMED)}."
+        return Finding("network.disruption", subject, WARN, measured, expected, why, "Save them first, if they matter.")
+    return ok("network.disruption", subject, measured, expected)
+
+
+def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
+    drains = planned.drains or bool(node.rolled_by)
+    pods = f", {len(node.pods)} pods go" if node.pods and drains else ""
+    if drains:
+        return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
+    return (
+        "reboot without a drain (disableDrain)"
+        if node.action == "reboot"
+        else "virtual functions are taken away without a drain (disableDrain)"
+    )
+
+
+def _report_in_the_way(kind: str, reason: str) -> Finding:
+    why = f"Without {kind} it is not known what keeps the nodes from being drained, so nothing was applied."
+    return Finding(
+        "network.drain",
+        f"cluster {kind}",
+        UNKNOWN,
+        reason,
+        "nothing in the way",
+        why,
+        "Give the user of the kubeconfig the right to list it.",
+    )
+
+
+def _report_blocked(node: NodePlan) -> Finding:
+    why = "The operator would cordon the node and wait for ever, so nothing was applied."
+    remedy = (
+        "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool"
+        " to its end."
+    )
+    return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
+
+
+def _report_closed(why: str) -> Finding:
+    """Report the reason for which no node of the cluster may go down; resets by BMCs have the same gate."""
+    text = (
+        "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
+        " was applied."
+    )
+    return Finding(
+        "network.drain",
+        "cluster",
+        FAIL,
+        why,
+        "the cluster bears that nodes go down",
+        text,
+        "Do what is said beside 'measured'; then run the stage again.",
+    )
+
+
+def _list_turns(pool: PoolPlan) -> Finding:
+    if pool.blockers:
+        why = "The nodes would wait for their turn for ever, so nothing was applied."
+        remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
+        remedy = (
+            "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it."
+            if pool.machines
+            else remedy
+        )
+        return Finding(
+            "network.drain", _name_pool(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy
+        )
+    return ok("network.drain", _name_pool(pool), _describe_turns(pool), "each node gets its turn")
+
+
+def _name_pool(pool: PoolPlan) -> str:
+    if pool.machines:
+        return f"MachineConfigPool {pool.name}"
+    return f"pool {pool.name}" if pool.name else "default pool"
+
+
+def _describe_turns(pool: PoolPlan) -> str:
+    if pool.waves is None:
+        return "; ".join(pool.blockers)
+    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
+    once = ", rolled once" if pool.machines else ""
+    return (
+        f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once};"
+        f" {pool.limit}"
+    )

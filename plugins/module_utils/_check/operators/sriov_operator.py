@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The SR-IOV network operator: one is installed, and its pods, its configuration and its config daemons work. Check
+ids: ``operators.single``, ``operators.olm``, ``operators.version``, ``operators.ready``, ``operators.pods``,
+``operators.resource_prefix``, ``operators.config``, ``operators.daemon``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.image_pull import Keys, concerns, explain
+from ..._model.intent.intent import ClusterIntent
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.sriov_operator import OperatorFacts, OperatorInstallation
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+#: pods with a warning of their own; the config daemons of a thousand nodes may have one cause
+_TROUBLES = 20
+
+
+def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
+    found = seen.installations
+    expected = f"one, in namespace {cluster.operator_namespace or seen.namespace}"
+    measured = (
+        "; ".join(
+            f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})"
+            for item in found
+        )
+        or "none"
+    )
+    if not found:
+        why = "No Deployment in the cluster runs the SR-IOV network operator."
+        why += " OLM has it in hand; see operators.olm." if seen.olm else ""
+        remedy = "Install it: operators_install with operators_sriov_chart, or OLM on OpenShift."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    if len(found) > 1:
+        why = (
+            "Two operators change the same nodes, each undoing what the other did. NVIDIA's network operator brings one"
+            " of its own."
+        )
+        remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    one = found[0]
+    if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
+        why = "The operator obeys only policies in its own namespace."
+        remedy = f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    return [
+        ok("operators.single", "SR-IOV network operator", measured, expected),
+        _check_version(one, seen),
+        _check_ready(one, seen),
+        _check_prefix(cluster, one),
+    ]
+
+
+def check_olm(seen: OperatorFacts) -> list[Finding]:
+    """Check the progress of OLM, where it installs the operator. Only a ClusterServiceVersion that has succeeded counts
+    as an installation."""
+    findings = []
+    if not seen.olm and any(one.origin == "olm" for one in seen.installations):
+        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in its namespace."
+        findings.append(
+            Finding(
+                "operators.olm",
+                "OLM",
+                UNKNOWN,
+                "not seen",
+                "Succeeded",
+                why,
+                "Correct the namespace, or give the user the right to list them.",
+            )
+        )
+    for item in seen.olm:
+        subject, expected = (
+            f"{item.kind} {item.namespace}/{item.name}",
+            "Succeeded" if item.kind == "ClusterServiceVersion" else "installed, no condition",
+        )
+        measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
+        good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
+        why = f"OLM says: {item.message or 'nothing yet'}."
+        remedy = (
+            f"kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}; approve its InstallPlan where"
+            " approval is manual."
+        )
+        if good and (item.kind == "ClusterServiceVersion" or not item.message):
+            findings.append(ok("operators.olm", subject, measured, expected))
+        else:
+            findings.append(Finding("operators.olm", subject, WARN if good else FAIL, measured, expected, why, remedy))
+    return findings
+
+
+def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+    version = one.version or next(
+        (item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), ""
+    )
+    if version:
+        return ok("operators.version", "SR-IOV network operator", version, "known")
+    why = "Neither its labels, nor RELEASE_VERSION, nor the image's tag say which version it is."
+    return Finding(
+        "operators.version",
+        "SR-IOV network operator",
+        WARN,
+        ", ".join(one.deployment.images),
+        "known",
+        why,
+        "Use an image with a version tag.",
+    )
+
+
+def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+    work = one.deployment
+    measured, expected = (
+        f"{work.ready} of {work.wanted} pods available",
+        f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available",
+    )
+    if work.ready >= work.wanted > 0:
+        return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
+    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
+    if work.wanted and work.ready:
+        # one pod leads, and the others replace it when it ends
+        why = f"One pod is enough to act on policies, and the others would replace it.{_describe_pods(seen, work.name)}"
+        return Finding(
+            "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
+        )
+    why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
+    why += _describe_pods(seen, work.name)
+    return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
+
+
+def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
+    """Report the pods of the operator that are not ready, on any node.
+
+    They are warnings: the Deployment and the config daemon of each node have findings of their own, and other stages
+    prove that the webhooks and device plugins work.
+    """
+    expected = "each pod is ready"
+    for trouble in seen.troubles[:_TROUBLES]:
+        name, _colon, detail = trouble.partition(": ")
+        why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
+        remedy = f"kubectl -n {seen.namespace} describe pod {name}"
+        if concerns(detail):
+            owner = f"what owns pod {name}"
+            keys = Keys(
+                f"the image of {owner}", f"imagePullPolicy of {owner}", "its imagePullSecrets", seen.namespace, remedy
+            )
+            cause, remedy = explain(detail, keys)
+            why = f"{cause} {why}"
+        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, remedy)
+    if not seen.troubles:
+        yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
+    elif len(seen.troubles) > _TROUBLES:
+        measured = f"{len(seen.troubles) - _TROUBLES} more are not ready"
+        remedy = f"kubectl -n {seen.namespace} get pods"
+        yield Finding(
+            "operators.pods", f"namespace {seen.namespace}", WARN, measured, expected, "See the first ones.", remedy
+        )
+
+
+def _describe_pods(seen: OperatorFacts, name: str) -> str:
+    """Describe the messages of the pods of a workload."""
+    found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
+    return f" Its pods: {'; '.join(found[:3])}." if found else ""
+
+
+def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> tuple[str, ...]:
+    """Return the parts of the operator that are missing for these nodes; empty when it serves them.
+
+    Labels are left out, since the wait of this stage does not set them.
+    """
+    labelled = [
+        node
+        for node in seen.nodes
+        if node.name in set(nodes)
+        and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())
+    ]
+    findings = [
+        *check_installation(cluster, seen),
+        check_config(seen),
+        *(check_daemon(seen, node) for node in labelled),
+    ]
+    lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
+    return (*lines, *seen.troubles) if lines else ()
+
+
+def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
+    subject, expected = "resource prefix", cluster.resource_prefix
+    if one.resource_prefix == expected:
+        return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
+    if not one.resource_prefix:
+        why = "The operator's Deployment names no RESOURCE_PREFIX."
+        return Finding(
+            "operators.resource_prefix",
+            subject,
+            WARN,
+            "not said",
+            expected,
+            why,
+            "Compare with the resources in kubectl describe node.",
+        )
+    why = "Pods would ask for a resource that no node offers."
+    return Finding(
+        "operators.resource_prefix",
+        subject,
+        FAIL,
+        one.resource_prefix,
+        expected,
+        why,
+        f"Set rdma_cluster.resource_prefix to {one.resource_prefix}.",
+    )
+
+
+def check_config(seen: OperatorFacts) -> Finding:
+    subject, expected = "SriovOperatorConfig default", f"in namespace {seen.namespace}"
+    if seen.namespace in seen.configs:
+        return ok("operators.config", subject, ", ".join(seen.configs), expected)
+    why = (
+        "Without it the operator starts no config daemon. Only the name 'default' in the operator's own namespace"
+        " counts."
+    )
+    remedy = "Create it, or set sriovOperatorConfig.deploy=true in the chart's values."
+    return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
+
+
+def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
+    daemon = seen.daemon
+    if daemon is None:
+        why = (
+            "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig,"
+            " or does not run."
+        )
+        measured, remedy = "no DaemonSet", "See the findings on the operator above."
+        if seen.says:
+            measured = f"no DaemonSet; the operator says: {seen.says}"
+            why = (
+                "The operator runs, and its sync of the SriovOperatorConfig fails, so it makes no DaemonSet"
+                " sriov-network-config-daemon."
+            )
+            remedy = (
+                f"Correct what it names, mostly a key of the SriovOperatorConfig; its log: kubectl -n {seen.namespace}"
+                " logs deployment/<operator>."
+            )
+        return Finding("operators.daemon", node.name, FAIL, measured, "config daemon ready", why, remedy)
+    expected = "config daemon ready, with a report of the node's functions"
+    if node.name in daemon.nodes:
+        # the webhook refuses a policy before the first report, since it knows no NIC yet
+        if any(state.node == node.name and state.sync_status for state in seen.states):
+            return ok("operators.daemon", node.name, expected, expected)
+        why = (
+            "The config daemon runs, and its SriovNetworkNodeState has no status yet: it has not looked at the node, or"
+            " cannot write."
+        )
+        remedy = (
+            f"kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the config"
+            " daemon on the node."
+        )
+        return Finding("operators.daemon", node.name, FAIL, "config daemon ready, no report", expected, why, remedy)
+    why = (
+        "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector"
+        " leaves the node out, or its pod fails."
+    )
+    why += _describe_pods(seen, daemon.name)
+    remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
+    return Finding(
+        "operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", expected, why, remedy
+    )
