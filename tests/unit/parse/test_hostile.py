@@ -1068,7 +1068,7 @@ DATA: dict[str, Data] = {
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
-POD_SPEC = {
+POD_SPEC: dict[str, typing.Any] = {
     "containers": [
         {
             "name": "a",
