@@ -67,8 +67,9 @@ _Provenance = dict[int, Replaced]
 #: bound but the size of an object
 _MOST_ENTRIES, _MOST_NAMES = 1000, 256
 _LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
-#: objects that are looked at in one job; a file can be made that unfolds without end
-_MOST = 20_000
+#: objects that are looked at in one job; a file can be made that unfolds without end. And characters of the path to one
+#: of them, which each of its pod templates and containers repeats; the key of an annotation has 317
+_MOST, _MOST_OF_A_PATH = 20_000, 1000
 _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
 
 
@@ -153,7 +154,14 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
 def _templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """Yield all pod templates below, each with its path and the number of pods that are made of it."""
+    """Yield all pod templates below, each with its path and the number of pods that are made of it.
+
+    :raises ResourceError: it has more parts, levels or longer keys than any job
+    """
+    if len(path) > _MOST_OF_A_PATH:
+        raise ResourceError(
+            f"{path[:100]}...: a path of {len(path)} characters; {_MOST_OF_A_PATH} are the most in a job"
+        )
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
     if isinstance(node, dict):
