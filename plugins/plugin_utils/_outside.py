@@ -43,7 +43,7 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut, cut_texts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut, kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
     BYTES_A_VALUE,
     MOST_ANSWER,
@@ -107,8 +107,8 @@ _MOST_SHOWN = 128 * 1024
 #: lines of an answer, and of a text in it that ansible-core divides into lines: each takes some 60 bytes more than its
 #: own. A module prints one
 _MOST_LINES = 32_768
-#: texts that are cut whatever came of the task
-_CUT = _SHOWN | {"exception"}
+#: keys of texts that are cut whatever came of the task
+_SHORT = _SHOWN | {"exception"}
 #: keys that ansible-core takes for text, and for lists of it
 _TEXTS, _LINES = frozenset({"stdout", "stderr"}), frozenset({"stdout_lines", "stderr_lines"})
 #: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it
@@ -156,9 +156,9 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
         # what is no exit code is not 0, as ansible-core sees it
         kept["failed"] = code not in (0, "0")
     if kept.get("failed") or kept.get("unreachable"):
-        # what is shown of any answer was cut before its escapes
+        # the texts that are shown of any answer are cut and escaped by now
         return {
-            escaped(cut(key, _MOST_SHOWN)): escaped(value if key in _CUT else cut_texts(value, _MOST_SHOWN))
+            escaped(cut(key, _MOST_SHOWN)): value if key in _SHORT and isinstance(value, str) else _shortened(value)
             for key, value in kept.items()
         }
     return kept
@@ -207,16 +207,36 @@ def _few(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
 
 
 def said(value: typing.Any) -> str:
-    """Return a text, or another value in the JSON of it, of which no more is made than is ever shown."""
+    """Return a text, or another value in the JSON of it; of one that is larger than what is ever shown, its type."""
     if isinstance(value, str):
         return value
-    parts, size = [], 0
-    for part in json.JSONEncoder(default=str).iterencode(value):
-        parts.append(part)
-        size += len(part)
-        if size > _MOST_SHOWN:
-            break
-    return "".join(parts)
+    return _left_out(value) if _is_large(value) else json.dumps(value, default=str)
+
+
+def _shortened(value: typing.Any) -> typing.Any:
+    """Return a value of an answer that failed, as much of it as is shown."""
+    if isinstance(value, str):
+        return escaped(cut(value, _MOST_SHOWN))
+    return _left_out(value) if _is_large(value) else escaped(value)
+
+
+def _left_out(value: typing.Any) -> str:
+    return f"{kind_of(value)}, left out: it has more than {_MOST_SHOWN} characters"
+
+
+def _is_large(value: typing.Any) -> bool:
+    """Return whether a value has more than what is shown, each value in it counted as a character."""
+    left, open_values = _MOST_SHOWN, [value]
+    while open_values:
+        item = open_values.pop()
+        left -= len(item) if isinstance(item, (str, dict, list, tuple)) else 1
+        if left < 0:
+            return True
+        if isinstance(item, dict):
+            open_values += [*item, *item.values()]
+        elif isinstance(item, (list, tuple)):
+            open_values += item
+    return False
 
 
 def _is_summary(value: typing.Any) -> bool:

@@ -54,12 +54,23 @@ def test_a_text_of_an_answer_that_failed_is_cut(key: str) -> None:
     assert found[key].endswith(f"... ({2 * MIB} characters)") and len(found[key]) < 4 * CUT
 
 
-def test_of_a_message_that_is_no_text_no_more_is_made_than_is_shown() -> None:
-    answer = {"msg": list(range(100_000))}
-    with at_most(16):
-        found = remove_effects(answer)
-    assert found["msg"].startswith("[0, 1, 2, 3") and len(found["msg"]) < CUT
-    assert remove_effects({"msg": {"a": [1, None, "x"]}})["msg"] == '{"a": [1, null, "x"]}'
+LARGE: tuple[typing.Any, ...] = (list(range(200_000)), {"a": ["\u0101" * MIB]}, [{"a": "b"}] * 100_000)
+
+
+@pytest.mark.parametrize("large", LARGE, ids=["list", "text", "mappings"])
+def test_of_other_values_no_more_is_made_than_is_shown(large: typing.Any) -> None:
+    with at_most(4):
+        found = remove_effects({"msg": large, "failed": True, "warnings": [large], "hcas": large})
+    kind = "a mapping" if isinstance(large, dict) else "a list"
+    said = f"{kind}, left out: it has more than 131072 characters"
+    assert found == {"msg": said, "failed": True, "warnings": [said], "hcas": said}
+
+
+def test_values_that_are_shown_stay_as_they_are() -> None:
+    data = {"a": [1, None, "x\x1b", 2.5, True]}
+    found = remove_effects({"msg": data, "failed": True, "hcas": data})
+    assert found["hcas"] == {"a": [1, None, "x\\x1b", 2.5, True]}
+    assert found["msg"] == '{"a": [1, null, "x\\u001b", 2.5, true]}'
 
 
 def test_what_did_not_fail_keeps_its_data() -> None:
