@@ -43,7 +43,7 @@ from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
 from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import cut, kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
     BYTES_A_VALUE,
     MOST_ANSWER,
@@ -91,6 +91,7 @@ _MOST_WARNINGS, _MOST_WARNING = 20, 2000
 _MOST_DIFFERENCES, _MOST_DIFFERENCE, _MOST_DIFFERENCE_LINES = 8, 8000, 200
 #: what ends a line for str.splitlines, and other white space
 _ENDS, _BLANKS = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", r"[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*"
+_LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 #: the first line that begins with JSON, and all up to the last that ends with an object
 _JSON_BEGIN = re.compile(rf"(?:\A|{_ENDS})(?P<json>{_BLANKS}[{{\[])")
 _JSON_END = re.compile(rf".*\}}{_BLANKS}(?:{_ENDS}|\Z)", re.DOTALL)
@@ -101,6 +102,13 @@ _NO_LOG = "_ansible_no_log"
 _FLAGS = frozenset({"changed", "failed", "skipped", "unreachable"})
 #: keys whose words ansible-core shows on the terminal [plugins/callback/__init__.py, _handle_exception, _dump_results]
 _SHOWN = frozenset({"msg", "module_stdout", "module_stderr", "skip_reason"})
+#: characters of each text that is shown, and of each text in an answer that failed: more than any answer to on_node has
+_MOST_SHOWN = 128 * 1024
+#: lines of an answer, and of a text in it that ansible-core divides into lines: each takes some 60 bytes more than its
+#: own. A module prints one
+_MOST_LINES = 32_768
+#: keys of texts that are cut whatever came of the task
+_SHORT = _SHOWN | {"exception"}
 #: keys that ansible-core takes for text, and for lists of it
 _TEXTS, _LINES = frozenset({"stdout", "stderr"}), frozenset({"stdout_lines", "stderr_lines"})
 #: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it
@@ -148,7 +156,11 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
         # what is no exit code is not 0, as ansible-core sees it
         kept["failed"] = code not in (0, "0")
     if kept.get("failed") or kept.get("unreachable"):
-        return typing.cast(dict[str, typing.Any], escaped(kept))
+        # the texts that are shown of any answer are cut and escaped by now
+        return {
+            escaped(cut(key, _MOST_SHOWN)): value if key in _SHORT and isinstance(value, str) else _shortened(value)
+            for key, value in kept.items()
+        }
     return kept
 
 
@@ -157,7 +169,7 @@ def _held(key: str, value: typing.Any) -> typing.Any:
     if key in _FLAGS:
         return bool(value)
     if key in _SHOWN:
-        return None if value is None else escaped(said(value))
+        return None if value is None else escaped(cut(said(value), _MOST_SHOWN))
     if key in _TEXTS:
         return value if isinstance(value, str) else None
     if key in _LINES:
@@ -167,7 +179,8 @@ def _held(key: str, value: typing.Any) -> typing.Any:
     if key == "invocation":
         return value if isinstance(value, dict) else None
     if key == "exception":
-        return escaped(value) if isinstance(value, str) or _is_summary(value) else None
+        text = cut(value, _MOST_SHOWN) if isinstance(value, str) else value
+        return escaped(text) if isinstance(value, str) or _is_summary(value) else None
     if key == "warnings":
         return (
             [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _few(value)]
@@ -194,8 +207,36 @@ def _few(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
 
 
 def said(value: typing.Any) -> str:
-    """Return a text, or another value in the JSON of it."""
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    """Return a text, or another value in the JSON of it; of one that is larger than what is ever shown, its type."""
+    if isinstance(value, str):
+        return value
+    return _left_out(value) if _is_large(value) else json.dumps(value, default=str)
+
+
+def _shortened(value: typing.Any) -> typing.Any:
+    """Return a value of an answer that failed, as much of it as is shown."""
+    if isinstance(value, str):
+        return escaped(cut(value, _MOST_SHOWN))
+    return _left_out(value) if _is_large(value) else escaped(value)
+
+
+def _left_out(value: typing.Any) -> str:
+    return f"{kind_of(value)}, left out: it has more than {_MOST_SHOWN} characters"
+
+
+def _is_large(value: typing.Any) -> bool:
+    """Return whether a value has more than what is shown, each value in it counted as a character."""
+    left, open_values = _MOST_SHOWN, [value]
+    while open_values:
+        item = open_values.pop()
+        left -= len(item) if isinstance(item, (str, dict, list, tuple)) else 1
+        if left < 0:
+            return True
+        if isinstance(item, dict):
+            open_values += [*item, *item.values()]
+        elif isinstance(item, (list, tuple)):
+            open_values += item
+    return False
 
 
 def _is_summary(value: typing.Any) -> bool:
@@ -308,6 +349,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with {size} bytes, expected {most} at most: look at what its Python and its login"
                 " shell print"
             )
+        refuse_lines(node, *answer[1:])
         return answer
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
@@ -319,7 +361,10 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        return remove_internals(parse({**said, "stdout": output}, *options))
+        found = remove_internals(parse({**said, "stdout": output}, *options))
+        if isinstance(found, dict):
+            refuse_lines(node, *(found[name] for name in _TEXTS if isinstance(found.get(name), str)))
+        return found
 
     with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in (
@@ -330,6 +375,25 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             after.callback(setattr, owner, name, getattr(owner, name, None))
             setattr(owner, name, value)
         yield
+
+
+def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
+    """Refuse what a node said in more lines than any module prints. ansible-core makes a list of them before a plugin
+    sees the answer, which takes twenty times the memory of the text. [plugins/action/__init__.py]
+
+    :raises AnsibleConnectionFailure: a text has more lines
+    """
+    for text in texts:
+        lines = (
+            sum(map(text.count, _LINE_ENDS))
+            if isinstance(text, str)
+            else sum(text.count(end.encode()) for end in _LINE_ENDS)
+        )
+        if lines > _MOST_LINES:
+            raise AnsibleConnectionFailure(
+                f"{node} answered with {lines} lines, expected {_MOST_LINES} at most: look at what its Python and its"
+                " login shell print"
+            )
 
 
 @contextlib.contextmanager

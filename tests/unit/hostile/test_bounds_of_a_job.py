@@ -6,6 +6,7 @@ of it for each node."""
 from __future__ import annotations
 
 import time
+import tracemalloc
 import typing
 
 import pytest
@@ -70,6 +71,27 @@ def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str)
     )
 
 
+def test_a_path_to_many_templates_is_not_repeated_for_each_of_them() -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+    job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"k" * 100_000: [template] * 5000}}
+    tracemalloc.start()
+    begin = time.process_time()
+    (finding,) = lint([job])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert finding.check == "job.read" and len(finding.why) < 300
+    assert finding.why.endswith("kkk...: a path of 100005 characters; 1000 are the most in a job.")
+    # without the limit 1 GB
+    assert peak < 10_000_000 and time.process_time() - begin < LIMIT
+
+
+def test_a_key_as_long_as_one_of_an_annotation_is_no_obstacle() -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+    annotations = {f"{'d' * 253}/{'n' * 63}": {"a": "b"}}
+    job = {"kind": "Job", "metadata": {"name": "a", "annotations": annotations}, "spec": {"template": template}}
+    assert [item.path for item in parse_workload(job).templates] == ["spec"]
+
+
 def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
     mounts = [{"name": f"bacdfegh-{number}", "mountPath": f"/{number}"} for number in range(1000)]
     jobs = [pod({"volumeMounts": mounts}, [{"name": f"abcdefgh-{number}"} for number in range(300)])] * 5
@@ -116,6 +138,32 @@ def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
         False
     ] * (10_000 - MOST_HINTS)
     assert found[-1].measured == "no such node" and found[-1].remedy == "Correct the name, or remove the line."
+
+
+def test_interfaces_that_a_map_makes_up_are_not_repeated_for_each_node() -> None:
+    text = "\n".join(
+        f"n{number}:e0:i{number:x}:10.{number >> 16}.{number >> 8 & 255}.{number & 255}" for number in range(10_000)
+    )
+    begin = time.process_time()
+    (finding,) = of("nic_map.peers", lint_map("map", parse_nic_map(text), NicMapInputs({})))
+    assert time.process_time() - begin < LIMIT
+    assert (finding.status, finding.measured) == ("fail", "10000 pod interfaces")
+    assert finding.why.startswith("No pod has more than 256 interfaces")
+
+
+def test_a_node_that_lacks_many_interfaces_names_a_few_of_them() -> None:
+    lines = [f"n0:e{number}:net{number:03}:10.0.0.{number}" for number in range(200)]
+    (finding,) = of(
+        "nic_map.peers", lint_map("map", parse_nic_map("\n".join([*lines, "n1:e0:net000:10.1.0.1"])), NicMapInputs({}))
+    )
+    assert finding.subject == "map n1" and finding.measured.endswith("net012 and 187 more")
+
+
+def test_the_cause_of_an_unread_node_is_cut_in_each_line() -> None:
+    ground = NicMapInputs({}, {"n0": "x" * 8192})
+    text = "\n".join(f"n0:e{number}:net{number}:10.0.0.{number}" for number in range(200))
+    found = [item for item in lint_map("map", parse_nic_map(text), ground) if item.check == "nic_map.netdevs"]
+    assert len(found) == 200 and max(len(item.why) for item in found) < 400
 
 
 def train_job(spec: Data, jobs: typing.Sequence[str] = ("node",)) -> tuple[Data, Data]:

@@ -12,12 +12,18 @@ import typing
 from ..._analysis.addresses.arithmetic import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._model.base.load_error import Hints
+from ..._model.base.text import both_ends, folded
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.addresses import Pool, RangeError
+from ..._parse.kubernetes.multus import MOST_INTERFACES
+
+#: pod interfaces that are named, and characters of why a node could not be read: a map may have a line for each, tens
+#: of thousands of times
+_NAMED, _SAID = 12, 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +132,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             continue
         wrong += 1
         if line.node in inputs.unread:
-            why = f"The node could not be read: {inputs.unread[line.node]}."
+            why = f"The node could not be read: {both_ends(inputs.unread[line.node], _SAID)}."
             yield Finding(check, subject, UNKNOWN, "not read", expected, why, "See stage discover.")
         elif line.node not in inputs.netdevs:
             why = "No node of this name was read, so no pod ever looks for this line."
@@ -233,6 +239,13 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
     for line in lines:
         interfaces[line.node].add(line.interface)
     everything = set().union(*interfaces.values())
+    if len(everything) > MOST_INTERFACES:
+        why = (
+            f"No pod has more than {MOST_INTERFACES} interfaces, so most of these lines are for none. What each node"
+            " lacks of them is not listed."
+        )
+        yield Finding(check, name, FAIL, f"{len(everything)} pod interfaces", expected, why, "Render the map again.")
+        return
     lacking = {node: sorted(everything - names) for node, names in sorted(interfaces.items()) if everything - names}
     for node, names in lacking.items():
         why = (
@@ -243,13 +256,13 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             check,
             f"{name} {node}",
             FAIL,
-            f"without {', '.join(names)}",
+            f"without {folded(names, _NAMED)}",
             expected,
             why,
             "Add the lines, or take these interfaces off the others.",
         )
     if not lacking:
-        yield ok(check, name, f"{', '.join(sorted(everything))} on {len(interfaces)} nodes", expected)
+        yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {len(interfaces)} nodes", expected)
 
 
 def _list_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:

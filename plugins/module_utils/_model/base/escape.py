@@ -17,6 +17,9 @@ _NO_LABEL = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 # RFC 3986, section 3.1
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _FORGES = re.compile(r"\n(?=\S)")
+#: characters that are looked at one by one at the same time: each takes 60 bytes and more meanwhile, and a node may
+#: send millions
+_PIECE = 4096
 #: what a template of Ansible begins with
 _TEMPLATES = ("{{", "{%", "{#")
 
@@ -32,8 +35,12 @@ def visible(text: str, keep: str = "\n") -> str:
         bare = bare.replace(sign, "")
     if bare.isprintable():
         return text
+    return "".join(_escaped(text[place : place + _PIECE], keep) for place in range(0, len(text), _PIECE))
+
+
+def _escaped(piece: str, keep: str) -> str:
     return "".join(
-        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in piece
     )
 
 

@@ -34,8 +34,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 #: kinds that are jobs even where a mistake hides their pods, such as ``container:`` instead of ``containers:``
 _KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MPIJob", "TrainJob")
-#: parts of one job that are read; a file can be made that unfolds without end
-_MOST = 20_000
+#: parts of one job that are read; a file can be made that unfolds without end. And characters of the path to one of
+#: them, which each of its pod templates and containers repeats; the key of an annotation has 317
+_MOST, _MOST_OF_A_PATH = 20_000, 1000
 
 
 def is_job(resource: Resource) -> bool:
@@ -108,7 +109,14 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
 def _find_templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """Yield all pod templates below a node, each with its path and the number of its pods."""
+    """Yield all pod templates below a node, each with its path and the number of its pods.
+
+    :raises ResourceError: it has more parts, levels or longer keys than any job
+    """
+    if len(path) > _MOST_OF_A_PATH:
+        raise ResourceError(
+            f"{path[:100]}...: a path of {len(path)} characters; {_MOST_OF_A_PATH} are the most in a job"
+        )
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
     if isinstance(node, dict):

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from ..._model.base.errors import ParseError
 from ..._model.base.text import both_ends
-from ..limits import decode_json
+from ..limits import MIB, decode_json
 
 #: how a controller writes that a sync ended with an error and will be repeated; other errors in the log stop nothing
 _FAILED = "\tReconciler error\t"
 #: errors of a sync that say no more than that one of its steps failed, which wrote a line of its own before
 #: [pkg/host/internal/sriov/sriov.go v1.6.0]
 _WITHOUT_CAUSE = ("cannot configure sriov interfaces", "cannot reset sriov interfaces")
+#: characters at the end of a log that are looked at: the kubelet of a node sends it, and as a list of lines it takes
+#: twenty times its memory. 20,000 lines, which are asked for, have some four of them
+_MOST_TEXT = 4 * MIB
 #: characters of an error, less those that stand for what is left out
 _MOST = 495
 
@@ -22,7 +25,7 @@ _MOST = 495
 def last_error(text: str) -> str:
     """Error of the last sync that failed, 500 characters at most; empty when none did. Where it is long the object that
     was refused is in its middle."""
-    lines = text.splitlines()
+    lines = text[-_MOST_TEXT:].splitlines()
     place = next((number for number in reversed(range(len(lines))) if _FAILED in lines[number]), None)
     if place is None:
         return ""

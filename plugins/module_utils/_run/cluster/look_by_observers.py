@@ -132,7 +132,9 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     """The answer of a node, its clock with the times between which it was asked."""
     answer = timed.answer
     if answer.rc != 0:
-        words = " ".join(answer.stderr.decode(errors="replace").split())[-_WORDS:] or "it said nothing"
+        # of the end alone: as a list of words, all of it would take many times its memory
+        said = answer.stderr[-4 * _WORDS :].decode(errors="replace")
+        words = " ".join(said.split())[-_WORDS:] or "it said nothing"
         return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
     try:
         found = parse_replies(answer.stdout, asked.kinds)
