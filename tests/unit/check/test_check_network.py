@@ -170,6 +170,24 @@ def test_a_field_that_the_server_drops_is_no_success() -> None:
     assert "another version of its operator" in finding.why and "helm show crds" in finding.remedy
 
 
+@pytest.mark.parametrize("item", [POLICY, NETWORK, dataclasses.replace(NETWORK, kind="IPPool")])
+def test_what_was_refused_of_a_fabric_that_the_intent_does_not_have_is_told(item: AppliedObject) -> None:
+    stray = dataclasses.replace(
+        item, name="stray", fabric="gone", action="refused", refusal="denied", reason="Forbidden"
+    )
+    (told_of,) = [
+        finding
+        for finding in check(INTENT, dataclasses.replace(FACTS, applied=(*FACTS.applied, stray)))
+        if finding.status != "pass"
+    ]
+    assert (told_of.check, told_of.subject, told_of.status) == (
+        "network.object_accepted",
+        f"{item.kind} stray",
+        "fail",
+    )
+    assert "denied" in told_of.measured
+
+
 def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:
     facts = dataclasses.replace(refused("no supported NIC is selected by"), sync=None)
     finding = found(facts, "network.allocatable")
@@ -480,6 +498,7 @@ def test_pods_have_the_pod_network_without_any_object() -> None:
     [
         pytest.param({}, ["unknown"], id="nobody waited for the pool"),
         pytest.param({"rolls": (Roll("worker", 1, "rendered-2", 1, 1),)}, ["pass"], id="it rolled"),
+        pytest.param({"rolls": (Roll("worker", 1, "rendered-2", 0, 0),)}, ["pass", "unknown"], id="without its nodes"),
         pytest.param({"roll_error": "nothing was rendered"}, ["fail"], id="its configuration never got ready"),
         pytest.param({"check_mode": True}, [], id="nothing was written"),
         pytest.param({"allowed": False}, [], id="nothing was allowed"),

@@ -141,3 +141,33 @@ def test_node_that_shows_the_boot_of_before_its_reset_is_unknown() -> None:
     assert found.status == "unknown" and "the boot that it had before its reset (aa-1)" in found.why
     other = ObservedHcas(dataclasses.replace(BEFORE, boot="bb-2"))
     assert [item.status for item in check({"a": before}, {"a": other}, (outcome,))] == ["pass"]
+
+
+CARDS = (NodeHcas((HCA,)), NodeHcas((dataclasses.replace(NIC, netdevs=(Netdev("ens3", "b8:3f:d2:00:00:01"),)),)))
+
+
+@pytest.mark.parametrize("own", CARDS)
+def test_machine_with_none_of_the_guids_and_addresses_of_before_is_another(own: NodeHcas) -> None:
+    (card,) = own.hcas
+    netdevs = tuple(dataclasses.replace(netdev, hardware_address="b8:3f:d2:00:00:09") for netdev in card.netdevs)
+    guid = card.node_guid and "0x946dae0300119999"
+    other = NodeHcas((dataclasses.replace(card, netdevs=netdevs, node_guid=guid),))
+    (found,) = check({"a": own}, {"a": ObservedHcas(other)})
+    assert (found.status, found.measured) == ("unknown", "another machine")
+    assert "None of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
+    assert [item.status for item in check({"a": own}, {"a": ObservedHcas(own)})] == ["pass"]
+
+
+def test_bond_may_have_the_address_of_its_other_part_after_a_reset() -> None:
+    before, after = (
+        NodeHcas((dataclasses.replace(NIC, netdevs=(Netdev("ens3", address, state="up", bond="bond0"),)),))
+        for address in ("b8:3f:d2:00:00:01", "b8:3f:d2:00:00:02")
+    )
+    assert [item.status for item in check({"a": before}, {"a": ObservedHcas(after)})] == ["pass"]
+
+
+def test_one_card_of_two_that_was_replaced_is_missing_and_the_machine_is_the_same() -> None:
+    new = dataclasses.replace(HCA, node_guid="0x946dae0300119999")
+    kept = dataclasses.replace(NIC, netdevs=(Netdev("ens3", "b8:3f:d2:00:00:01", state="up"),))
+    (found,) = check({"a": NodeHcas((HCA, kept))}, {"a": ObservedHcas(NodeHcas((new, kept)))})
+    assert found.status == "fail" and "mlx5_0" in found.why

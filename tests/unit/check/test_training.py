@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job import pr
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ranks as rank_checks
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training import queue_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
@@ -43,6 +44,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl impo
     NcclDevice,
     NcclLog,
     NcclProblem,
+    NcclProcess,
     PodFunction,
     TrainingPod,
 )
@@ -62,6 +64,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
     Finding,
     judge,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_vocabulary, transports
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -137,7 +140,10 @@ def closing(findings: typing.Iterable[Finding]) -> set[str]:
 def test_a_good_job_opens_the_gate() -> None:
     findings = check(intent(ranks=4), facts())
     assert judge(findings).open
-    assert {finding.check.partition(".")[2] for finding in findings} == set(WHAT["training"]) - {"problem"}
+    assert {finding.check.partition(".")[2] for finding in findings} == set(WHAT["training"]) - {
+        "problem",
+        "queue_pairs",
+    }
     assert all(finding.status == PASS for finding in findings)
     assert {finding.subject for finding in findings if finding.check == "training.rails"} == {
         "compute job-worker-0",
@@ -890,3 +896,60 @@ def test_nvlink_between_nodes_that_does_not_work_fails_and_names_imex() -> None:
     lines = [*Job().lines(), f"job-worker-0:4100:4180 [0] mnnvl.cc:62 NCCL WARN {text}\n"]
     (found,) = [item for item in judge_log(parse(lines), None, True) if item.check == "training.problem"]
     assert (found.status, "IMEX" in found.why, "ComputeDomain" in found.remedy) == ("fail", True, True)
+
+
+ROCE_FABRIC = parse_intent(
+    [
+        {
+            "name": "roce",
+            "profile": "sriov_ethernet",
+            "select": {"hcas_per_node": 1},
+            "virtual_functions": 1,
+            "resource_name": "x",
+            "mtu": 9000,
+            "roce": {"dscp": 26, "priority": 3},
+            "network": {"name": "net", "namespace": "test"},
+            "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        }
+    ]
+).fabrics[0]
+IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "said", "words"),
+    [
+        (IB_FABRIC, {"mtus": (4096,)}, ""),
+        (IB_FABRIC, {"mtus": (2048, 4096)}, "packets of 2048 bytes, and the MTU of the fabric has room for 4096"),
+        (dataclasses.replace(IB_FABRIC, mtu=2044), {"mtus": (2048,)}, ""),
+        (IB_FABRIC, {"mtus": (4096,), "gid_indexes": (0,)}, ""),
+        (IB_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, ""),
+        (dataclasses.replace(IB_FABRIC, mtu=None), {"mtus": (1024,)}, ""),
+        (ROCE_FABRIC, {"mtus": (4096,), "gid_indexes": (3,), "environment": {"NCCL_IB_TC": "106"}}, ""),
+        (ROCE_FABRIC, {"mtus": (1024,)}, "room for 4096"),
+        (dataclasses.replace(ROCE_FABRIC, mtu=1500), {"mtus": (1024,)}, ""),
+        (dataclasses.replace(ROCE_FABRIC, mtu=4092), {"mtus": (2048,)}, ""),
+        (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "RoCE v1"),
+        (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "another DSCP than roce.dscp"),
+    ],
+)
+def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, typing.Any], words: str) -> None:
+    (item,) = queue_pairs.check("a", [NcclProcess("a", 1), NcclProcess("a", 2, **said)], [fabric])
+    assert (item.check, item.subject, item.status) == ("training.queue_pairs", "a", WARN if words else "pass")
+    assert words in item.why and bool(item.remedy) is bool(words)
+
+
+def test_of_queue_pairs_that_the_log_does_not_show_nothing_is_told() -> None:
+    assert queue_pairs.check("a", [NcclProcess("a", 1)], [IB_FABRIC]) == []
+
+
+def test_small_packets_of_a_job_are_told_of_each_host() -> None:
+    whole = facts()
+    assert whole.log is not None
+    small = dataclasses.replace(
+        whole.log, processes=tuple(dataclasses.replace(process, mtus=(1024,)) for process in whole.log.processes)
+    )
+    fabrics = tuple(dataclasses.replace(fabric, mtu=4092) for fabric in intent().fabrics)
+    findings = check(dataclasses.replace(intent(ranks=4), fabrics=fabrics), dataclasses.replace(whole, log=small))
+    assert [item.subject for item in found(findings, "queue_pairs", WARN)] == ["job-worker-0", "job-worker-1"]
+    assert judge(findings).open

@@ -221,7 +221,9 @@ def report_not_rolled(
     which pool and nodes say different things."""
     if planned is None:
         return
+    rolls = tuple(rolls)
     seen = {roll.pool for roll in rolls}
+    machines = {roll.pool: roll.machines for roll in rolls if not roll.error}
     members = {pool.name: pool.nodes for pool in planned.pools if pool.machines}
     by_nodes: dict[str, set[str]] = {}
     for node in planned.nodes:
@@ -237,6 +239,11 @@ def report_not_rolled(
         if name not in seen:
             why = "The plan rolls this pool, and nobody waited for it."
             yield Finding(check, subject, UNKNOWN, "not waited for", expected, why, remedy)
+        nodes = len(members.get(name, ()))
+        if machines.get(name, nodes) < nodes:
+            why = f"The plan has {nodes} nodes of the pool: of those that left it nobody saw the new configuration."
+            left = "Compare oc get machineconfigpool and the roles of its nodes with the plan; run the stage again."
+            yield Finding(check, subject, UNKNOWN, f"{machines[name]} machines", expected, why, left)
         odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
         if odd:
             why = f"The plan contradicts itself: pool and node do not both say that the pool rolls {folded(odd)}."

@@ -100,7 +100,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     each object, and one for each fabric and node."""
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_check_lint_read(facts.lint), *facts.linted.findings]
     findings += judge_plan.check_plan(intent.cluster, facts.plan, facts.nodes)
-    findings += [_check_shared(item) for item in facts.applied if not item.fabric]
+    fabrics = {fabric.name for fabric in intent.fabrics}
+    # what was refused counts, even where the intent has no such fabric any more
+    findings += [_check_shared(item) for item in facts.applied if item.fabric not in fabrics]
     findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
     findings += machine_config.check_plan(facts.rolls, facts.roll_error)
     findings += (

@@ -14,6 +14,8 @@ from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
+#: length of the text of a MAC address, and one that is none
+_MAC, _NO_MAC = 17, "00:00:00:00:00:00"
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (
     "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its"
@@ -53,6 +55,18 @@ def check(
             why = f"It shows the boot that it had before its reset ({had.boot}): no reset, or no look since."
             yield Finding(_CHECK, node, UNKNOWN, "the same boot", _EXPECTED, why, _REMEDY)
             continue
+        own, shown = _identify(had), _identify(seen.value)
+        if own and shown and not own & shown:
+            why = (
+                "None of the node GUIDs and MAC addresses that it had before its reset is there: what was kept is of"
+                " another machine, or another machine answers to this name."
+            )
+            remedy = (
+                "Compare ansible_host and the address of the BMC of this node with the machine, then run from stage"
+                " discover on: -e rdma_from=discover."
+            )
+            yield Finding(_CHECK, node, UNKNOWN, "another machine", _EXPECTED, why, remedy)
+            continue
         if not _list_physical(had):
             why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
             yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
@@ -89,6 +103,23 @@ def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
 def _list_physical(node: NodeHcas) -> list[Hca]:
     # VFs are made anew after a boot, by whom stage virtual_functions asks
     return [hca for hca in node.hcas if not hca.is_virtual]
+
+
+def _identify(node: NodeHcas) -> frozenset[str]:
+    """Return the node GUIDs and MAC addresses of the physical functions, by which a machine is known again.
+
+    The parts of a bond show the address of any of them, and IPoIB has the GUIDs.
+    """
+    found = set()
+    for hca in _list_physical(node):
+        if hca.node_guid and hca.node_guid != NO_GUID:
+            found.add(hca.node_guid)
+        found |= {
+            netdev.hardware_address.lower()
+            for netdev in hca.all_netdevs
+            if len(netdev.hardware_address) == _MAC and not netdev.bond and netdev.queue_pair is None
+        }
+    return frozenset(found - {_NO_MAC})
 
 
 def _key(hca: Hca) -> str:

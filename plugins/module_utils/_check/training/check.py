@@ -23,6 +23,7 @@ from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
+from . import queue_pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +114,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         for fabric, got in zip(fabrics, gots):
             yield _list_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
             yield _find_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
+        carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
+        yield from queue_pairs.check(host, by_host.get(host, []), carried)
 
 
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:

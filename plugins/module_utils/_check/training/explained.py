@@ -120,6 +120,28 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy="Do what the finding names for this warning; begin with the first problem of the log.",
     ),
+    "training.queue_pairs": Explanation(
+        means=(
+            "The queue pairs of a job have less than the fabric gives them: a smaller MTU, or on RoCE a version or a"
+            " traffic class by which switches put its packets into another queue."
+        ),
+        measured="What NCCL writes of MTU and GID index of its queue pairs, and NCCL_IB_TC of its environment.",
+        causes=(
+            "The NetworkAttachmentDefinition names no MTU, so that pods have 1500.",
+            "NCCL_IB_GID_INDEX=0 is set in the job or the image.",
+            "NCCL_IB_TC is that of another cluster.",
+        ),
+        look=(
+            "ip link",
+            "ibv_devinfo",
+            "show_gids",
+            "env",
+        ),
+        remedy=(
+            "Set mtu of the fabric and run the stage network again; take NCCL_IB_GID_INDEX out of job and image, and"
+            " set NCCL_IB_TC to the traffic class of the fabric."
+        ),
+    ),
     "training.rails": Explanation(
         means="No channel of a host uses one of the fabric's rails. That bandwidth was paid for and lies idle.",
         measured="Rails of the HCAs in NCCL's channels of the host.",

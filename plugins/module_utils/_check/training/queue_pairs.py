@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the queue pairs of a job have what the fabric gives them: the MTU, and on RoCE the version and the traffic
+class by which switches know its packets. Check id: ``training.queue_pairs``.
+
+A log has it with NCCL_DEBUG_SUBSYS=INIT,NET,ENV; of what it does not say there is no finding.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded, parse_number
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.job.nccl import NcclProcess
+from ..._model.run.findings import WARN, Finding, ok
+
+_CHECK = "training.queue_pairs"
+#: of queue pairs, in bytes
+_MTUS = (4096, 2048, 1024, 512, 256)
+#: bytes of an interface's MTU that are not data: the kernel counts the headers of RoCE so [src iboe_get_mtu], and those
+#: of IPoIB
+_ROCE_HEADERS, _IPOIB_HEADER = 96, -4
+#: on Ethernet the kernel gives this index to the link-local address, as RoCE v1 [src ib_cache_gid_set_default_gid]
+_ROCE_V1 = 0
+
+
+def check(host: str, processes: typing.Sequence[NcclProcess], fabrics: typing.Sequence[Fabric]) -> list[Finding]:
+    """Return a finding on a host whose log says something of its queue pairs.
+
+    :param fabrics: that the job may use
+    """
+    mtus = sorted({mtu for process in processes for mtu in process.mtus})
+    indexes = sorted({index for process in processes for index in process.gid_indexes})
+    classes = sorted({process.environment.get("NCCL_IB_TC", "") for process in processes} - {""})
+    least = _find_least_mtu(fabrics)
+    said = [f"MTU {_list(mtus)}"] if mtus else []
+    said += [f"GID index {_list(indexes)}"] if indexes else []
+    said += [f"NCCL_IB_TC {folded(classes)}"] if classes else []
+    if not said:
+        return []
+    measured, expected = ", ".join(said), f"MTU {least or 'of the fabric'}, in the traffic class of the fabric"
+    roce = [fabric.roce for fabric in fabrics if fabric.roce is not None]
+    ethernet = all(not is_infiniband(fabric) for fabric in fabrics)
+    found = []
+    if least is not None and mtus and mtus[0] < least:
+        why = (
+            f"Queue pairs send packets of {mtus[0]} bytes, and the MTU of the fabric has room for {least}: the pod, the"
+            " VF, the partition or the other end has a smaller one. Headers take more of the link."
+        )
+        remedy = (
+            "Compare the MTU of the interface in the pods (ip link) and active_mtu (ibv_devinfo) at both ends with mtu"
+            " of the fabric; the NetworkAttachmentDefinition must name it."
+        )
+        found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
+    if ethernet and roce and _ROCE_V1 in indexes:
+        why = (
+            "GID index 0 is RoCE v1, whose packets have no IP header and so no DSCP: switches put them into another"
+            " queue than that of roce.dscp, and route none of them."
+        )
+        remedy = "Take NCCL_IB_GID_INDEX out of job and image, or set the index of RoCE v2 (show_gids in the pod)."
+        found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
+    strange = [text for text in classes if _is_strange(text, {item.dscp for item in roce})]
+    if ethernet and roce and strange:
+        why = (
+            f"NCCL_IB_TC={folded(strange)} is of another DSCP than roce.dscp of the fabric: switches put these packets"
+            " into a queue without PFC and ECN, which loses packets."
+        )
+        wanted = folded([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
+        found.append(Finding(_CHECK, host, WARN, measured, expected, why, f"Set {wanted} in the job."))
+    return found or [ok(_CHECK, host, measured, expected)]
+
+
+def _find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
+    """Return the largest MTU of queue pairs that each fabric has room for; None where one does not say its MTU."""
+    least: typing.Optional[int] = None
+    for fabric in fabrics:
+        if fabric.mtu is None:
+            return None
+        room = fabric.mtu - (_IPOIB_HEADER if is_infiniband(fabric) else _ROCE_HEADERS)
+        fits = next((mtu for mtu in _MTUS if mtu <= room), None)
+        if fits is None:
+            return None
+        least = fits if least is None else min(least, fits)
+    return least
+
+
+def _is_strange(text: str, wanted: typing.Container[typing.Optional[int]]) -> bool:
+    number = parse_number(text)
+    return number is not None and number >> 2 not in wanted
+
+
+def _list(numbers: typing.Iterable[int]) -> str:
+    return folded([str(number) for number in numbers], 4)
