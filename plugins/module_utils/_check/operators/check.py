@@ -23,6 +23,7 @@ from ..._model.operators.olm import OlmFacts
 from ..._model.operators.operators import OperatorsSeen
 from ..._model.operators.sriov_operator import OperatorFacts, OperatorInstallation
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..mended import NO_OPERATOR
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
@@ -152,7 +153,7 @@ def _check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Fin
             f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})"
             for item in found
         )
-        or "none"
+        or NO_OPERATOR
     )
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
