@@ -51,8 +51,12 @@ class ActionModule(ControllerAction):
         "resume_from": {"type": "str", "default": ""},
         "facts_max_age": {"type": "int", "default": 3600},
         "later": {"type": "bool", "default": False},
+        "started": {"type": "str"},
     }
-    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("later", True, ["run"])]}
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "required_if": [("later", True, ["run"])],
+        "required_by": {"started": "run"},
+    }
     OF_STAGE: typing.ClassVar[bool] = True
 
     def work(self, options: Result, variables: Result) -> Result:

@@ -46,6 +46,12 @@ options:
       - Requires O(run). The result then has only RV(stages) and RV(lines).
     type: bool
     default: false
+  started:
+    description:
+      - Time when the stage began, as RV(started) of an earlier answer for the same stage. Give it if the module is used
+        again in a stage that has begun.
+      - Requires O(run). Without it, the stage begins now.
+    type: str
 extends_documentation_fragment:
   - linerate.rdma._options.frame
   - linerate.rdma._attributes.records

@@ -238,7 +238,11 @@ def _examine(path: str, where: str) -> None:
     """
     present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
     if not present:
-        raise ApiError(0, "Configuration", "there is no such file", where)
+        # nobody has named the default
+        remedy = "Name the kubeconfig of the cluster: export KUBECONFIG=<path>"
+        if "(the default)" not in where:
+            remedy = "Correct the path where it is named, and give it as an absolute path"
+        raise ApiError(0, "Configuration", "there is no such file", where, remedy=remedy)
     for part in present:
         try:
             with open(part, encoding="utf-8") as file:

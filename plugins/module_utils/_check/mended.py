@@ -45,6 +45,8 @@ NEVER = (
     "bandwidth.link",
     "collectives.cleanup",
 )
+#: what the finding about the SR-IOV network operator measures where none is there: a run may install it
+NO_OPERATOR = "none"
 #: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what
 #: would be made
 KNOWN = (
@@ -66,6 +68,7 @@ def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
     stage, _dot, what = finding.check.partition(".")
     if what in ("run", "error"):
         return bool(changed)
-    if what == "intent" or finding.check in NEVER or (finding.check in KNOWN and finding.status == FAIL):
+    never = finding.check in NEVER and (finding.check, finding.measured) != ("operators.single", NO_OPERATOR)
+    if what == "intent" or never or (finding.check in KNOWN and finding.status == FAIL):
         return False
     return not set(_BY.get(stage, ())).isdisjoint(changed)

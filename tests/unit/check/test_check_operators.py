@@ -9,6 +9,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.mended import may_mend
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.sriov_operator import list_missing
@@ -296,6 +297,16 @@ def test_how_far_olm_is(objects: tuple[OlmObject, ...], status: typing.Optional[
     assert [finding.status for finding in bads] == ([status] if status else [])
     assert all(why in finding.why for finding in bads)
     assert only(found, "operators.version").status == ("pass" if SUCCEEDED in objects else "warn")
+
+
+def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_second_one_goes() -> None:
+    """A plan of a cluster without the operator goes on to what the operator would make."""
+    none = only(look(dataclasses.replace(GOOD, installations=())), "operators.single")
+    two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
+    elsewhere = dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1))
+    there = only(look(dataclasses.replace(GOOD, installations=(elsewhere,))), "operators.single")
+    assert [may_mend(finding, {"operators"}) for finding in (none, two, there)] == [True, False, False]
+    assert not may_mend(none, {"tuning"})
 
 
 def test_an_operator_that_olm_has_not_made_yet() -> None:

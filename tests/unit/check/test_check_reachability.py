@@ -422,6 +422,12 @@ def test_each_fault_is_named_with_the_next_step(lost: Lost, subject: str, said: 
     assert (suspect.status, suspect.subject) == ("fail", subject) and said in suspect.remedy
 
 
+def test_a_partial_loss_of_all_pairs_leads_to_the_time_that_an_answer_has() -> None:
+    """Busy nodes answer late, and a late answer counts as lost; no cable explains that all pairs lose some."""
+    (pair, *_others) = [item for item in checked(facts(lambda *_pair: 7)) if item.check == "reachability.pair"]
+    assert "too busy to answer in time" in pair.why and "reachability_timeout_ms" in pair.remedy
+
+
 def test_one_direction_that_fails_accuses_the_server_and_not_the_link() -> None:
     findings = checked(facts(lambda client, server, rail: 500 * ((client, server, rail) == (1, 2, 0))))
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]

@@ -476,6 +476,31 @@ def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -
     assert run.marks == [], "the mark is a change, and nothing is changed"
 
 
+def test_stage_that_is_asked_again_keeps_its_beginning(collections: pathlib.Path, player: Player) -> None:
+    """A stage asks again once its observers have looked. That time is in its duration, and in the age of its record."""
+    tasks = collections / "ansible_collections" / "linerate" / "rdma" / "roles" / "stage" / "tasks"
+    again = yaml.safe_load((tasks / "begin.yml").read_text(encoding="utf-8"))[1]["block"][-1]
+    assert again["ansible.builtin.include_tasks"]["file"] == "ask.yml"
+    again["ansible.builtin.include_tasks"]["file"] = str(tasks / "ask.yml")
+    first = {"name": "First", "ansible.builtin.include_tasks": {"file": str(tasks / "ask.yml")}}
+    wait = {"name": "Look", "ansible.builtin.pause": {"seconds": 1}}
+    show = {"name": "Show", "ansible.builtin.debug": {"msg": "began {{ stage_first }}, {{ stage_result.started }}"}}
+    keep = {"name": "Keep", "ansible.builtin.set_fact": {"stage_first": "{{ stage_result.started }}"}}
+    plays = [
+        {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "vars": {"stage_name": "validate", "stage_report_dir": "build/report", "stage_result": {}},
+            "tasks": [first, keep, wait, again, show],
+        }
+    ]
+    (player.folder / "again.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
+    run = player.play("again.yml")
+    found = re.search(r"began ([\d:T.+-]+), ([\d:T.+-]+)", run.output)
+    assert found is not None, run.output
+    assert found[1] == found[2]
+
+
 def test_empty_inventory_is_not_green(player: Player) -> None:
     player.hosts = {}
     run = player.play("linerate.rdma.validate")

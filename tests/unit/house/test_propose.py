@@ -144,6 +144,7 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     assert set(re.findall(r"to fill in: (\S+):", said)) == {"rdma_fabrics[0].ipam.type"}
     code, said = site.play("propose")
     assert code == 0, said
+    assert "2 lines to fill in; read it, then linerate.rdma.site with --check shows the plan" in " ".join(said.split())
     (fabric,) = site.proposed()["rdma_fabrics"]
     assert fabric["select"] == {"vendor": "15b3", "device": "1021", "hcas_per_node": 1}
     # the pods' networks are at the upper end of the first private one

@@ -93,7 +93,7 @@ def test_a_file_that_is_no_kubeconfig(
     message = failure(capsys, kubeconfig=str(path))
     assert f"kubeconfig mine.conf in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): " in message
     assert said in message
-    assert "Check the kubeconfig" in message
+    assert ("Check the kubeconfig" if content is not None else "Correct the path where it is named") in message
 
 
 def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
@@ -106,7 +106,10 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file" in failure(capsys)
+    assert (
+        f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file. Name the kubeconfig of the"
+        " cluster: export KUBECONFIG=<path>"
+    ) in failure(capsys)
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,14 @@ def test_first_closed_gate_is_in_the_verdict_line() -> None:
     assert {stage.name: stage.state for stage in closed.stages}["network"] == "skipped"
 
 
+def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
+    said = "Start an observer: rdma_observers_image is not set. Name it: -e rdma_observers_image=..."
+    error = Finding("fabric.error", "stage fabric", "fail", said, "no task fails", "x", "y")
+    assert report(record("fabric", error)).summary == f"NOT GREEN - stage fabric: 1 fail (fabric.error: {said})"
+    much = dataclasses.replace(error, measured="x" * 9000)
+    assert len(report(record("fabric", much)).summary) < 600
+
+
 def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
     pair, suspect = (Finding(check, check, "fail", why="x", remedy="y") for check in ("fabric.pair", "fabric.suspect"))
     closed = report(record("fabric", pair, suspect))

@@ -14,6 +14,7 @@ from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import OperatorFacts, OperatorInstallation
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..mended import NO_OPERATOR
 
 #: pods with a warning of their own; the config daemons of a thousand nodes may have one cause
 _TROUBLES = 20
@@ -27,7 +28,7 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
             f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})"
             for item in found
         )
-        or "none"
+        or NO_OPERATOR
     )
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."

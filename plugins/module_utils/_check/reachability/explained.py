@@ -42,6 +42,7 @@ EXPLAINED: dict[str, Explanation] = {
         measured="Management messages by ibping from port to port: how many were sent, and how many came back.",
         causes=(
             "A bad cable or transceiver on the way (some are lost).",
+            "Busy nodes, which answer after `reachability_timeout_ms` (all pairs lose some, no error counter grows).",
             "No route, a port that went down, or a server that is gone (all are lost).",
             "Partition keys keep the two ports apart.",
             "ibping's server did not serve, so nothing was measured (unknown).",

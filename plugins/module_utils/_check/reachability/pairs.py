@@ -251,8 +251,14 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
         )
         remedy = f"See reachability.suspect; trace the route with {trace}."
     else:
-        why = "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link."
-        remedy = f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors."
+        why = (
+            "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link. If all pairs"
+            " lose some, nodes may be too busy to answer in time, and a late answer counts as lost."
+        )
+        remedy = (
+            f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors. If no counter"
+            " grows, set reachability_timeout_ms to 1000, and run the stage again."
+        )
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
 
 

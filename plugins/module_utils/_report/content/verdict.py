@@ -358,12 +358,24 @@ def _first_obstacle(report: Report) -> str:
             more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
             # a suspect is what is behind the others
             first = next((finding for finding in findings if finding.check.endswith(".suspect")), findings[0])
-            return f"stage {stage.name}: {', '.join(names)} ({first.check} on {first.subject}{more})"
+            return f"stage {stage.name}: {', '.join(names)} ({_name_cause(first)}{more})"
     for stage in report.stages:
         if stage.state not in ("open", PENDING):
             without = [item.name for item in report.stages if item.state == stage.state]
             return f"{'stages' if len(without) > 1 else 'stage'} {', '.join(without)}: {_ABSENT[stage.state]}"
     return "no stage was run"
+
+
+#: characters of what a failed task said that are in the verdict
+_MOST_OF_A_TASK = 400
+
+
+def _name_cause(finding: Finding) -> str:
+    """Return the finding as the verdict names it. What a failed task said is its cause; that it is the stage's own says
+    nothing."""
+    if finding.check.endswith(".error"):
+        return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
+    return f"{finding.check} on {finding.subject}"
 
 
 _ABSENT = {
