@@ -138,6 +138,43 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
     } == set()
 
 
+def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
+    lost = "kubeconfig k in /: no answer from the API server: connection refused by https://127.0.0.1:1"
+    nothing = {"where": "kubeconfig k in /", "server": "", "rights": None}
+    cases: typing.Sequence[tuple[dict[str, typing.Any], str, str]] = [
+        ({**nothing, "error": lost}, f"linerate.rdma.yml: {lost}. Check it", "validate.api_server"),
+        (
+            {**nothing, "error": "kubeconfig k in /: no answer from the API server within 30 s"},
+            f"linerate.rdma.yml: {lost}. Check it",
+            "validate.api_server",
+        ),
+        (
+            {**nothing, "library": ""},
+            "linerate.rdma.yml: the Python that runs ansible-playbook lacks the library kubernetes. Install it",
+            "validate.library",
+        ),
+    ]
+    for changes, error, check_id in cases:
+        for stages in (ASKING, ()):
+            facts = validate.Facts(controller=seen(**changes, stages=stages), inventory_error=error)
+            found = {finding.check: finding for finding in validate.check(INTENT, facts) if finding.status != "pass"}
+            assert {name: finding.status for name, finding in found.items() if name != "validate.helm"} == {
+                "validate.nodes": "skipped",
+                check_id: "fail",
+            }
+            assert check_id in found["validate.nodes"].remedy and lost not in found["validate.nodes"].why
+            assert not judge(found.values()).open
+    # what only the inventory met
+    for changes, error in (
+        ({}, f"linerate.rdma.yml: {lost}"),
+        ({}, "linerate.rdma.yml: no node of the cluster has the labels 'a=b'"),
+        ({**nothing, "error": lost}, "linerate.rdma.yml: kubeconfig k in /other: there is no such file"),
+    ):
+        facts = validate.Facts(controller=seen(**changes), inventory_error=error)
+        (finding,) = (finding for finding in validate.check(INTENT, facts) if finding.check == "validate.nodes")
+        assert finding.status == "fail" and error in finding.why
+
+
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:
     for version, status in (("3.8.0", "pass"), ("3.7.9", "fail"), ("", "fail"), ("3.\u0668.0", "fail")):
         found = [
