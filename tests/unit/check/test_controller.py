@@ -96,6 +96,12 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         )
 
 
+def test_a_server_that_refuses_the_user_is_not_said_to_give_no_answer() -> None:
+    refused = seen(server="", rights=None, error="kubeconfig k in /: Unauthorized", remedy="Renew the token")
+    (finding,) = (finding for finding in check(INTENT, refused) if finding.check == "validate.api_server")
+    assert (finding.measured, finding.expected) == ("no version", "the version of the API server")
+
+
 def test_helm_is_needed_by_one_stage_alone() -> None:
     assert "helm warn" in told(seen(stages=("bandwidth",), helm=HelmFacts("helm", error="no")))
     assert "helm fail" in told(seen(stages=("operators",), helm=HelmFacts("helm", error="no")))

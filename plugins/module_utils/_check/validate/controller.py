@@ -102,7 +102,7 @@ def _parse_version(text: str) -> tuple[int, int]:
 
 
 def _check_server(seen: ControllerFacts) -> Finding:
-    expected = "an answer of the API server"
+    expected = "the version of the API server"
     if seen.server:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:
@@ -118,7 +118,8 @@ def _check_server(seen: ControllerFacts) -> Finding:
         "validate.api_server",
         "API server",
         FAIL,
-        "no answer",
+        # it may have answered that it lets nobody in
+        "no version",
         expected,
         why,
         seen.remedy or "Correct what the text names, and run again.",
