@@ -23,7 +23,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 from .._model.base import escape
 from .._model.base.text import cut
 from .._observe.kubernetes.client import Cluster
-from .._observe.kubernetes.errors import ApiError, api_error
+from .._observe.kubernetes.errors import CONFIGURATION, ApiError, api_error
 from .._observe.kubernetes.outcome import Outcome
 from .._parse.kubernetes.no_answer import cause_of
 from .credentials import Credentials, find_credentials
@@ -117,13 +117,13 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
         unreadable = isinstance(problem, OSError) and getattr(problem, "filename", None)
         error = ApiError(
             0,
-            "Configuration" if unreadable else "Unreachable",
+            CONFIGURATION if unreadable else "Unreachable",
             words if unreadable else f"no answer from the API server: {words}",
             found.where,
         )
     except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:
         # the client reads a kubeconfig as if it had the right form
-        error = ApiError(0, "Configuration", found.masked(str(problem) or type(problem).__name__), found.where)
+        error = ApiError(0, CONFIGURATION, found.masked(str(problem) or type(problem).__name__), found.where)
     # not from the problem: its text may hold the token
     raise error from None
 

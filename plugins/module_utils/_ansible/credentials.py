@@ -19,7 +19,7 @@ import urllib.parse
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_MAP, AUTH_PROXY_HEADERS_SPEC
 
 from .._model.base.redact import REDACTED, redact_text
-from .._observe.kubernetes.errors import ApiError
+from .._observe.kubernetes.errors import CONFIGURATION, ApiError
 
 try:
     import yaml
@@ -44,6 +44,16 @@ _COMPLETE = (("username", "password"), ("api_key",), ("client_cert", "client_key
 _ALONE = ("kubeconfig", "persist_config")
 #: characters of a path, or of a list of them [Linux, PATH_MAX]
 _MOST_OF_A_PATH = 4096
+#: what names a kubeconfig, in words
+_BY_OPTION, _BY_K8S_AUTH = "from rdma_kubeconfig or the option kubeconfig", "from K8S_AUTH_KUBECONFIG"
+_BY_ENVIRONMENT, _BY_DEFAULT = "from KUBECONFIG", "the default"
+#: how to name another one there
+_ANOTHER = {
+    _BY_OPTION: "-e rdma_kubeconfig=FILE",
+    _BY_K8S_AUTH: "export K8S_AUTH_KUBECONFIG=FILE",
+    _BY_ENVIRONMENT: "export KUBECONFIG=FILE",
+    _BY_DEFAULT: "export KUBECONFIG=FILE",
+}
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -111,7 +121,7 @@ class Credentials:
             if _CONTROL.search(_text(self.given.get(name))):
                 raise ApiError(
                     0,
-                    "Configuration",
+                    CONFIGURATION,
                     f"{name} holds a blank or a line break{_origin(name)}, and no header can",
                     self.where,
                 )
@@ -119,10 +129,10 @@ class Credentials:
             path = self.given.get(name)
             if path and not os.path.isfile(path):
                 raise ApiError(
-                    0, "Configuration", f"{name}{_origin(name)} is {path}, and there is no such file", self.where
+                    0, CONFIGURATION, f"{name}{_origin(name)} is {path}, and there is no such file", self.where
                 )
         if self.source == "kubeconfig" and isinstance(self.kubeconfig, str):
-            _examine(self.kubeconfig, self.where)
+            _examine(self.kubeconfig, self.where, self.by)
 
 
 def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
@@ -148,12 +158,10 @@ def _kubeconfig(
     """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
     rdma_kubeconfig, two variables, and the default."""
     if given.get("kubeconfig"):
-        return given["kubeconfig"], (
-            "from rdma_kubeconfig or the option kubeconfig" if options.get("kubeconfig") else "from K8S_AUTH_KUBECONFIG"
-        )
+        return given["kubeconfig"], _BY_OPTION if options.get("kubeconfig") else _BY_K8S_AUTH
     if environment.get("KUBECONFIG"):
-        return environment["KUBECONFIG"], "from KUBECONFIG"
-    return "~/.kube/config", "the default"
+        return environment["KUBECONFIG"], _BY_ENVIRONMENT
+    return "~/.kube/config", _BY_DEFAULT
 
 
 def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> dict[str, typing.Any]:
@@ -231,39 +239,37 @@ def _split(url: str) -> tuple[str, str, str]:
     return scheme + mark, user, server + slash + path
 
 
-def _examine(path: str, where: str) -> None:
+def _examine(path: str, where: str, by: str) -> None:
     """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
 
+    :param by: what names it, in words
     :raises ApiError: it is none. Its text is not quoted: it holds secrets
     """
     present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
     if not present:
-        # nobody has named the default
-        remedy = "Name the kubeconfig of the cluster: export KUBECONFIG=<path>"
-        if "(the default)" not in where:
-            remedy = "Correct the path where it is named, and give it as an absolute path"
-        raise ApiError(0, "Configuration", "there is no such file", where, remedy=remedy)
+        remedy = f"Name a kubeconfig that is there: {_ANOTHER[by]}"
+        raise ApiError(0, CONFIGURATION, "there is no such file", where, remedy)
     for part in present:
         try:
             with open(part, encoding="utf-8") as file:
                 config = yaml.safe_load(file)
         except yaml.MarkedYAMLError as error:
             line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-            raise ApiError(0, "Configuration", f"it is no YAML{line}: {error.problem}", where) from None
+            raise ApiError(0, CONFIGURATION, f"it is no YAML{line}: {error.problem}", where) from None
         except (yaml.YAMLError, UnicodeDecodeError):
-            raise ApiError(0, "Configuration", "it is no text in UTF-8", where) from None
+            raise ApiError(0, CONFIGURATION, "it is no text in UTF-8", where) from None
         except OSError as error:
-            raise ApiError(0, "Configuration", f"it can't be read: {error.strerror}", where) from None
+            raise ApiError(0, CONFIGURATION, f"it can't be read: {error.strerror}", where) from None
         if isinstance(config, str) and config.startswith("$ANSIBLE_VAULT"):
             text = (
                 "it is encrypted by Ansible Vault; give it as a mapping: \"{{ lookup('ansible.builtin.file', path) |"
                 ' from_yaml }}"'
             )
-            raise ApiError(0, "Configuration", text, where)
+            raise ApiError(0, CONFIGURATION, text, where)
         if not isinstance(config, dict) or config.get("kind", "Config") != "Config":
             raise ApiError(
                 0,
-                "Configuration",
+                CONFIGURATION,
                 f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config",
                 where,
             )

@@ -96,6 +96,12 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         )
 
 
+def test_a_server_that_refuses_the_user_is_not_said_to_give_no_answer() -> None:
+    refused = seen(server="", rights=None, error="kubeconfig k in /: Unauthorized", remedy="Renew the token")
+    (finding,) = (finding for finding in check(INTENT, refused) if finding.check == "validate.api_server")
+    assert (finding.measured, finding.expected) == ("no version", "the version of the API server")
+
+
 def test_helm_is_needed_by_one_stage_alone() -> None:
     assert "helm warn" in told(seen(stages=("bandwidth",), helm=HelmFacts("helm", error="no")))
     assert "helm fail" in told(seen(stages=("operators",), helm=HelmFacts("helm", error="no")))
@@ -136,6 +142,43 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
         "validate.library",
         "validate.api_server",
     } == set()
+
+
+def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
+    lost = "kubeconfig k in /: no answer from the API server: connection refused by https://127.0.0.1:1"
+    nothing = {"where": "kubeconfig k in /", "server": "", "rights": None}
+    cases: typing.Sequence[tuple[dict[str, typing.Any], str, str]] = [
+        ({**nothing, "error": lost}, f"linerate.rdma.yml: {lost}. Check it", "validate.api_server"),
+        (
+            {**nothing, "error": "kubeconfig k in /: no answer from the API server within 30 s"},
+            f"linerate.rdma.yml: {lost}. Check it",
+            "validate.api_server",
+        ),
+        (
+            {**nothing, "library": ""},
+            "linerate.rdma.yml: the Python that runs ansible-playbook lacks the library kubernetes. Install it",
+            "validate.library",
+        ),
+    ]
+    for changes, error, check_id in cases:
+        for stages in (ASKING, ()):
+            facts = validate.Facts(controller=seen(**changes, stages=stages), inventory_error=error)
+            found = {finding.check: finding for finding in validate.check(INTENT, facts) if finding.status != "pass"}
+            assert {name: finding.status for name, finding in found.items() if name != "validate.helm"} == {
+                "validate.nodes": "skipped",
+                check_id: "fail",
+            }
+            assert check_id in found["validate.nodes"].remedy and lost not in found["validate.nodes"].why
+            assert not judge(found.values()).open
+    # what only the inventory met
+    for changes, error in (
+        ({}, f"linerate.rdma.yml: {lost}"),
+        ({}, "linerate.rdma.yml: no node of the cluster has the labels 'a=b'"),
+        ({**nothing, "error": lost}, "linerate.rdma.yml: kubeconfig k in /other: there is no such file"),
+    ):
+        facts = validate.Facts(controller=seen(**changes), inventory_error=error)
+        (finding,) = (finding for finding in validate.check(INTENT, facts) if finding.check == "validate.nodes")
+        assert finding.status == "fail" and error in finding.why
 
 
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:

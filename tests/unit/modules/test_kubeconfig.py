@@ -93,7 +93,11 @@ def test_a_file_that_is_no_kubeconfig(
     message = failure(capsys, kubeconfig=str(path))
     assert f"kubeconfig mine.conf in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): " in message
     assert said in message
-    assert ("Check the kubeconfig" if content is not None else "Correct the path where it is named") in message
+    # no server was asked, so nothing is said of one
+    missing = content is None
+    assert ("Name a kubeconfig that is there: -e rdma_kubeconfig=FILE" in message) == missing, message
+    assert ("Correct the kubeconfig, or the variables K8S_AUTH_*" in message) != missing, message
+    assert "whether the API server runs" not in message
 
 
 def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
@@ -106,10 +110,10 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert (
-        f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file. Name the kubeconfig of the"
-        " cluster: export KUBECONFIG=<path>"
-    ) in failure(capsys)
+    assert f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file" in failure(capsys)
+    for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG"):
+        monkeypatch.setenv(name, str(tmp_path / "gone"))
+        assert f"there is no such file. Name a kubeconfig that is there: export {name}=FILE" in failure(capsys)
 
 
 @pytest.mark.parametrize(

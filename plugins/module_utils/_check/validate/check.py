@@ -19,7 +19,7 @@ from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
-from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, ok
 from ..._model.run.public_names import ROLE_VARIABLES
 from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant, suggest
 from ..._model.run.variables import expected as expected_of
@@ -71,7 +71,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a
     part of it could not be read."""
     findings = run_rule(_read, intent)
-    findings += _check_nodes(facts.nodes, facts.inventory_error)
+    findings += _check_nodes(facts)
     findings += _check_variables(facts.variables, facts.mistyped)
     findings += run_rule(check_fabrics, intent)
     findings += conflicts.check(intent)
@@ -86,7 +86,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += run_rule(operators.check, intent)
     findings += run_rule(powers.check, intent)
     findings += run_rule(images.check, intent, facts.images, facts.strict_images)
-    return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
+    of_controller = controller.check(intent, facts.controller, facts.inventory_error)
+    return (*findings, *of_controller, *_check_archive(facts.archive))
 
 
 def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -167,32 +168,27 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
     )
 
 
-def _check_nodes(nodes: tuple[str, ...], error: str) -> list[Finding]:
-    """:param error: why the inventory gave none"""
+def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
-    if nodes:
-        return [ok("validate.nodes", "inventory", f"{len(nodes)} hosts", expected)]
+    if facts.nodes:
+        return [ok("validate.nodes", "inventory", f"{len(facts.nodes)} hosts", expected)]
+    if blamed := controller.find_cause(facts.controller, facts.inventory_error):
+        why = f"The inventory takes the nodes from the API server, and {blamed} has the cause why it could not."
+        remedy = f"Correct what {blamed} names, and run it again."
+        return [Finding("validate.nodes", "inventory", SKIPPED, "no host", expected, why, remedy)]
     why = (
         "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing"
         " must not pass."
     )
-    if error:
+    remedy = (
+        "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names. Or take them from the"
+        " cluster, with -i linerate.rdma.yml: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml"
+    )
+    if facts.inventory_error:
         # with what to do, as the plugin says it
-        why = f"The inventory gave no nodes: {error.rstrip('. ')}."
-        return [
-            refuse_value("nodes", "inventory", "no host", expected, why, "Correct what is named, and run it again.")
-        ]
-    return [
-        refuse_value(
-            "nodes",
-            "inventory",
-            "no host",
-            expected,
-            why,
-            "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names. Or take them from the"
-            " cluster, with -i linerate.rdma.yml: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml",
-        )
-    ]
+        why = f"The inventory gave no nodes: {facts.inventory_error.rstrip('. ')}."
+        remedy = "Correct what is named, and run it again."
+    return [refuse_value("nodes", "inventory", "no host", expected, why, remedy)]
 
 
 def misnamed(facts: Facts) -> bool:

@@ -33,8 +33,24 @@ def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collec
     return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
 
 
-def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> tuple[Finding, ...]:
-    """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only."""
+def find_cause(seen: typing.Optional[ControllerFacts], inventory_error: str) -> str:
+    """Return the check that says why the inventory got no nodes from the API server; empty where none does.
+
+    :param inventory_error: why the inventory gave no nodes, in its own words
+    """
+    if seen is None or not inventory_error:
+        return ""
+    if not seen.library:
+        return "validate.library" if "lacks the library kubernetes" in inventory_error else ""
+    # both name first what leads to the API server
+    return "validate.api_server" if not seen.server and f"{seen.where}: " in inventory_error else ""
+
+
+def check(intent: Intent, seen: typing.Optional[ControllerFacts], inventory_error: str = "") -> tuple[Finding, ...]:
+    """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only.
+
+    :param inventory_error: why the inventory gave no nodes: what it needs is needed, whatever the stages are
+    """
     if seen is None:
         return ()
     findings = [_check_library(seen)]
@@ -43,7 +59,8 @@ def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> tuple[Findi
     if seen.server:
         findings += _check_rights(intent, seen)
     if not seen.stages:
-        findings = [_report_left_out(finding) for finding in findings]
+        blamed = find_cause(seen, inventory_error)
+        findings = [finding if finding.check == blamed else _report_left_out(finding) for finding in findings]
     if seen.helm is not None:
         helm = _check_helm(seen.helm)
         findings.append(helm if "operators" in seen.stages else _report_left_out(helm))
@@ -85,7 +102,7 @@ def _parse_version(text: str) -> tuple[int, int]:
 
 
 def _check_server(seen: ControllerFacts) -> Finding:
-    expected = "an answer of the API server"
+    expected = "the version of the API server"
     if seen.server:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:
@@ -101,7 +118,8 @@ def _check_server(seen: ControllerFacts) -> Finding:
         "validate.api_server",
         "API server",
         FAIL,
-        "no answer",
+        # it may have answered that it lets nobody in
+        "no version",
         expected,
         why,
         seen.remedy or "Correct what the text names, and run again.",

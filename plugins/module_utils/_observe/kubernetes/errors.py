@@ -26,7 +26,7 @@ except ImportError:
         """Stands for that of urllib3."""
 
 
-__all__ = ["PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
+__all__ = ["CONFIGURATION", "PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
 
 T = typing.TypeVar("T")
 #: seconds before the second attempt and the third one
@@ -35,6 +35,8 @@ PAUSES = (1.0, 3.0)
 
 #: reason of an answer that is larger than its limit
 TOO_LARGE = "TooLarge"
+#: reason where the credentials can't be used, so that no server is asked
+CONFIGURATION = "Configuration"
 
 
 class ApiError(RdmaError):
@@ -58,7 +60,7 @@ class ApiError(RdmaError):
         retry_after: float = 0.0,
     ) -> None:
         """:param remedy: where it is another one than that of the status"""
-        super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, text) if remedy is None else remedy)
+        super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, reason, text) if remedy is None else remedy)
         self.status = status
         self.reason = reason
         self.text = text
@@ -95,13 +97,16 @@ class ApiError(RdmaError):
         return full or self.status == 429 or self.status >= 500 or (self.status == 0 and "connection refused" in text)
 
 
-def _remedy(status: int, text: str) -> str:
+def _remedy(status: int, reason: str, text: str) -> str:
     """What helps against what the server, or the way to it, says."""
     if status == 0 and any(words in text for words in UNTRUSTED):
         return (
             "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or"
             " the right server"
         )
+    if status == 0 and reason == CONFIGURATION:
+        # no server was asked
+        return "Correct the kubeconfig, or the variables K8S_AUTH_*"
     if status == 0:
         return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
     if status == 401:
