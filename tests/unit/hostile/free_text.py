@@ -85,7 +85,7 @@ TABLE: dict[str, str] = {
         names; ClusterQueue name groups cohort;
         Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
         namespace name nodes; HostConfig kind name
-        labels generated; Judged foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
+        labels generated; ForeignObjects foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
         LabelExpression key operator values;
         LabelSelector labels; AddressLease pod; LocalQueue name cluster_queue; Machine namespace name labels
         node; MachinePool

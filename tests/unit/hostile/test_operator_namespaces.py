@@ -269,7 +269,7 @@ def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch
 
     cluster = world.cluster()
     monkeypatch.setattr(type(cluster), "pages", pages)
-    monkeypatch.setattr(operator_namespaces, "existing", lambda _cluster, wanted: read.append(wanted))
+    monkeypatch.setattr(operator_namespaces, "read_existing", lambda _cluster, wanted: read.append(wanted))
     tracemalloc.start()
     try:
         told = operator_namespaces._strangers(cluster, SPACE, False)
