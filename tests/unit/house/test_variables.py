@@ -36,6 +36,8 @@ from dev import names
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MISSPELT = {
+    "reachability_timeout": "reachability_timeout_ms",
+    "operators_wait": "operators_wait_seconds",
     "rdma_intent_applid": "rdma_intent_applied",
     "rdma_waiver": "rdma_waivers",
     "operators_instal": "operators_install",

@@ -209,6 +209,8 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     said = "Start an observer: rdma_observers_image is not set. Name it: -e rdma_observers_image=..."
     error = Finding("fabric.error", "stage fabric", "fail", said, "no task fails", "x", "y")
     assert report(record("fabric", error)).summary == f"NOT GREEN - stage fabric: 1 fail (fabric.error: {said})"
+    absent = Finding("validate.api_server", "API server", "fail", why="there is no such file", remedy="y")
+    assert report(record("validate", absent)).summary.endswith("(validate.api_server: there is no such file)")
     much = dataclasses.replace(error, measured="x" * 9000)
     assert len(report(record("fabric", much)).summary) < 600
 

@@ -60,6 +60,8 @@ OF_ENVIRONMENT = {
 _OF_OTHERS = ("operator_namespace",)
 #: characters behind the first word of a name from which two of them may be wrong
 _LONG = 8
+#: ends of a name that is a time: the unit behind it is what is forgotten
+_TIMES = ("_limit", "_timeout", "_wait")
 #: what Ansible takes for a truth value, in small letters
 _TRUTHS = ("yes", "on", "1", "true", "t", "1.0", "y", "no", "off", "0", "false", "f", "0.0", "n")
 #: by the type of an option: what it can be, in words
@@ -72,7 +74,7 @@ def meant(name: str) -> str:
 
     A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is
     taken for it. Of the names of roles one letter may be wrong, missing, too many or in its neighbour's place; two of
-    them behind a right first word. For a name of ``OF_ENVIRONMENT`` it is the variable of the environment.
+    them behind a right first word, or the unit of a time. For a name of ``OF_ENVIRONMENT`` it is the variable of the environment.
     """
     if name in OF_ENVIRONMENT:
         return OF_ENVIRONMENT[name]
@@ -142,6 +144,8 @@ def type_of(name: str) -> str:
 
 
 def _is_misspelling(name: str, known: str) -> bool:
+    if name.endswith(_TIMES) and known in (f"{name}_seconds", f"{name}_ms"):
+        return True
     # one mistake leaves both letters of one end as they are; and an inventory may have thousands of variables
     if (name[:2] != known[:2] and name[-2:] != known[-2:]) or abs(len(name) - len(known)) > 2:
         return False

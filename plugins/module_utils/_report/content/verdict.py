@@ -371,10 +371,12 @@ _MOST_OF_A_TASK = 400
 
 
 def _name_cause(finding: Finding) -> str:
-    """Return the finding as the verdict names it. What a failed task said is its cause; that it is the stage's own says
-    nothing."""
+    """Return the finding as the verdict names it. What a failed task said is its cause, and so is why the API server
+    did not answer; the subjects of these say nothing."""
     if finding.check.endswith(".error"):
         return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
+    if finding.check == "validate.api_server":
+        return f"{finding.check}: {short(finding.why, _MOST_OF_A_TASK)}"
     return f"{finding.check} on {finding.subject}"
 
 
