@@ -211,6 +211,9 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     assert report(record("fabric", error)).summary == f"NOT GREEN - stage fabric: 1 fail (fabric.error: {said})"
     absent = Finding("validate.api_server", "API server", "fail", why="there is no such file", remedy="y")
     assert report(record("validate", absent)).summary.endswith("(validate.api_server: there is no such file)")
+    nodes = Finding("validate.nodes", "inventory", "fail", why="x", remedy="y")
+    both = report(record("validate", nodes, absent)).summary
+    assert both.endswith("(validate.api_server: there is no such file and 1 more)")
     much = dataclasses.replace(error, measured="x" * 9000)
     assert len(report(record("fabric", much)).summary) < 600
 

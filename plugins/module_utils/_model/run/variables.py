@@ -74,7 +74,8 @@ def meant(name: str) -> str:
 
     A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is
     taken for it. Of the names of roles one letter may be wrong, missing, too many or in its neighbour's place; two of
-    them behind a right first word, or the unit of a time. For a name of ``OF_ENVIRONMENT`` it is the variable of the environment.
+    them behind a right first word, or the unit of a time. For a name of ``OF_ENVIRONMENT`` it is the variable of the
+    environment.
     """
     if name in OF_ENVIRONMENT:
         return OF_ENVIRONMENT[name]

@@ -356,14 +356,19 @@ def _first_obstacle(report: Report) -> str:
                 return f"stage {stage.name}: nothing was checked"
             names = [f"{status_count} {status}" for status, status_count in _count_statuses(findings).items()]
             more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-            # a suspect is what is behind the others
-            first = next((finding for finding in findings if finding.check.endswith(".suspect")), findings[0])
+            first = next(filter(_is_behind, findings), findings[0])
             return f"stage {stage.name}: {', '.join(names)} ({_name_cause(first)}{more})"
     for stage in report.stages:
         if stage.state not in ("open", PENDING):
             without = [item.name for item in report.stages if item.state == stage.state]
             return f"{'stages' if len(without) > 1 else 'stage'} {', '.join(without)}: {_ABSENT[stage.state]}"
     return "no stage was run"
+
+
+def _is_behind(finding: Finding) -> bool:
+    """Return whether a finding is what is behind the others of its stage: a suspect, or an API server that gives no
+    answer, which gives no nodes either."""
+    return finding.check.endswith(".suspect") or finding.check == "validate.api_server"
 
 
 #: characters of what a failed task said that are in the verdict
