@@ -1409,11 +1409,11 @@ ROWS: tuple[Row, ...] = (
             "without_ib",
             "environment",
             "choices",
-            "mtus",
             "gid_indexes",
         ),
         "Channels show what was used; this tells why.",
     ),
+    Row(("nccl_log.log",), ("processes[].mtus",), "Small packets cost speed, and reach their end.", warns=True),
     Row(("nccl_log.log",), ("processes[].files",), "A process is in one file, whatever its name.", BROKEN),
     Row(
         ("nccl_log.log",),

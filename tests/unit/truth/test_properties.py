@@ -136,7 +136,12 @@ VOID: typing.Mapping[str, tuple[tuple[str, ...], str]] = {
         "a rule of another source, or without mirrors, redirects nothing, and one that allows the source forbids less",
     ),
     "tuning": (("node.rows[cpu_model]", "node.rows[gpu_model]", "node.rows[hca_model]"), "a node of another kind"),
-    "addresses": (("pools",), "a pool of another name or kind is not that of the fabric, which is yet to be made"),
+    "addresses": (
+        ("pools", "taken(pods).kind", "taken(services).kind", "taken(node).kind"),
+        "a pool of another name or kind is not that of the fabric, which is yet to be made; and an attachment, which a"
+        " tenant may write, keeps no fabric from being made",
+    ),
+    "needed_operators.operators": (("controllers[].wanted",), "two pods are wanted, and two are ready"),
     "hcas": (("node.hcas(PF).pci.link",), "a card that can do no more, in all that it says"),
     "topologies": (("node[].errors",), "ibqueryerrors names the counters that are above 0, so that it may name none"),
     "pings": (("node[].transmitted", "node[].received"), "more pings, of which each came back"),
