@@ -100,10 +100,12 @@ def test_an_answer_of_many_lines_is_the_error_of_its_node(end: str) -> None:
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_so_is_a_text_of_many_lines_in_it(name: str) -> None:
-    said = action(**{name: "ab\n" * 32_769})
+    parsed: dict[str, typing.Any] = {name: "ab\n" * 32_769}
+    said = action(**parsed)
     with heard(said, "worker-1"), pytest.raises(AnsibleConnectionFailure, match="32769 lines"):
         said._parse_returned_data({"stdout": "{}"})
-    enough = action(**{name: "ab\n" * 32_768})
+    parsed[name] = "ab\n" * 32_768
+    enough = action(**parsed)
     with heard(enough, "worker-1"):
         assert enough._parse_returned_data({"stdout": "{}"}) == {name: "ab\n" * 32_768}
 
