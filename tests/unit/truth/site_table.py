@@ -17,6 +17,7 @@ _COPIED = (
 )
 _PULLS = "It tells the reader what pulls the image, and how to put it there."
 _TREND = "A trend is a warning before a floor is reached; the floors are judged by this run alone."
+_COMPARED = "Stage collectives judges the figures; stage compare advises by them."
 _PARSED = "The parser works it out of the same lines as what is judged."
 _LISTED = "What carries the collection's label was listed and removed, kind by kind; what is not listed is not there."
 _DEPLOYED = "Its Deployment is what runs it; what else stays is told by teardown.stays, or was removed by name."
@@ -343,6 +344,9 @@ SITE: tuple[Row, ...] = (
     Row(("collectives",), ("leftovers",), "They are gone.", warns=True),
     Row(("bandwidth.earlier",), ("", "runs*", "pairs*"), _TREND),
     Row(("bandwidth.earlier",), ("unread",), _TREND, warns=True),
+    Row(("collectives.earlier",), ("", "runs*", "steps*"), _TREND),
+    Row(("collectives.earlier",), ("unread",), _TREND, warns=True),
+    Row(("collectives.steps",), ("*",), _COMPARED),
 )
 
 TEARDOWN: tuple[Row, ...] = (

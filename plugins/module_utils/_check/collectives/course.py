@@ -13,7 +13,17 @@ import collections
 import dataclasses
 import typing
 
-from ..._analysis.schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
+from ..._analysis.schedule.collectives import (
+    SMALL,
+    SOAK,
+    Climb,
+    CollectiveGroup,
+    Kind,
+    Leaves,
+    Repeat,
+    Test,
+    without_overlap,
+)
 from ..._analysis.schedule.halving import Named, RailTrial
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog, NcclProcess
@@ -22,12 +32,13 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.channels import name_hcas
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings
-from .floor import NodeFigure, spell_gbs
+from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
 from .latency import Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
+from .soak import judge_errors, report_none
 
 #: collective whose small messages tell the latency
 LATENCY: TestName = "all_reduce"
@@ -45,6 +56,7 @@ class _Verdict:
 
     :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
     :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
+    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
     :ivar changes: of one that is too slow, what a repeat may change
     """
 
@@ -52,6 +64,7 @@ class _Verdict:
     passes: typing.Optional[bool] = None
     figure: typing.Optional[CollectiveFigure] = None
     floor_gbs: typing.Optional[float] = None
+    bound_gbs: typing.Optional[float] = None
     changes: tuple[Change, ...] = ()
 
 
@@ -62,6 +75,7 @@ class GroupFigure:
     :ivar bus_gbs: bus bandwidth that is held against the floor, in GB/s
     :ivar floor_gbs: None where there is none
     :ivar sizes: bytes of each message and its bus bandwidth in GB/s
+    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
     """
 
     collective: TestName
@@ -70,6 +84,7 @@ class GroupFigure:
     bus_gbs: float
     floor_gbs: typing.Optional[float]
     sizes: tuple[tuple[int, float], ...] = ()
+    bound_gbs: typing.Optional[float] = None
 
     @property
     def slow(self) -> bool:
@@ -114,6 +129,9 @@ class Course:
         self._latencies: dict[str, typing.Optional[Latency]] = {}
         self._repeats = Repeats()
         self._change: typing.Optional[Change] = None
+        #: the largest group that is proven and fast, and whether it has run for long by now
+        self._largest: typing.Optional[CollectiveGroup] = None
+        self._soaking = self._soaked = False
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
@@ -126,12 +144,31 @@ class Course:
         again = self._repeats.next() if self._climbed and not self._small else None
         if again is not None:
             tests, self._change = again[:1], again[1]
+        elif self._climbed and not self._small and self.soaks and not self._soaked and self._largest is not None:
+            tests, self._change, self._soaking = (Repeat(self._largest, SOAK),), None, True
         variables = self._change.variables if self._change is not None else ()
         found = []
         for test in tests:
             self._number += 1
-            found.append((test, plan_run(test, self._number, self.name, self._ground, variables)))
+            run = plan_run(test, self._number, self.name, self._ground, variables)
+            found.append((test, dataclasses.replace(run, iterations=self._count_iterations(test))))
         return tuple(found)
+
+    @property
+    def soaks(self) -> bool:
+        """Tell whether the intent asks for a soak by this collective."""
+        return bool(self._wanted.soak_minutes) and self.name == self._wanted.tests[0]
+
+    def _count_iterations(self, test: Test) -> typing.Optional[int]:
+        """Return how often the largest message goes through in a soak, by what the group reached; None of another test.
+        The program measures each size twice, out of place and in place."""
+        if not isinstance(test, Repeat) or test.change != SOAK:
+            return None
+        found = self.figures[self.subject(test.group)]
+        size, bus_gbs = found.sizes[-1] if found.sizes else (self._wanted.most_bytes, found.bus_gbs)
+        ranks = len(test.nodes) * (1 if test.kind == "two nodes" else self._wanted.gpus_per_node)
+        seconds = size * compute_bus_factor(self.name, ranks) / (bus_gbs * 1e9) if bus_gbs else 1.0
+        return max(1, round(60 * self._wanted.soak_minutes / (2 * seconds)))
 
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
@@ -143,6 +180,9 @@ class Course:
         if self._small:
             self._small.pop(0)
             return {test: self._take_small(test, run, results.get(test)) for test, run in round_of}
+        if self._soaking:
+            self._soaking, self._soaked = False, True
+            return {test: self._take_soak(test, run, results.get(test)) for test, run in round_of}
         if self._change is not None:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
@@ -166,9 +206,17 @@ class Course:
             self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
             if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
+            if passes[test] and item.figure is not None and len(test.nodes) > 1:
+                self._largest = max((self._largest or test), test, key=_rank_for_soak)
             if item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
-                    self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
+                    self.name,
+                    test.kind,
+                    test.nodes,
+                    item.figure.bus_gbs,
+                    item.floor_gbs,
+                    item.figure.sizes,
+                    item.bound_gbs,
                 )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
@@ -184,6 +232,15 @@ class Course:
             found = pick_latency(count_rows(ran.figures, proof))
         self._latencies[self.subject(test)] = found
         return found.words if found is not None else "no figure that counts"
+
+    def _take_soak(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
+        """Judge a group that ran for long: its proof and figure as of every group, and the errors of its HCAs."""
+        subject, verdict = self.subject(test), self._judge(test, run, ran)
+        hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
+        errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else ()))
+        self._found[subject] = (*verdict.findings, *errors)
+        bad = sum(item.status != PASS for item in errors)
+        return f"{_told(verdict, verdict.passes)}; errors of {bad} HCAs" if bad else _told(verdict, verdict.passes)
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge a repeat, and tell on the card of its group what moved the figure."""
@@ -325,6 +382,7 @@ class Course:
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         verdict = self._of(test, (*found, *judged), passes, figure, asked)
+        verdict = dataclasses.replace(verdict, bound_gbs=floor.bound_gbs if floor is not None else None)
         if passes is False and figure is not None and isinstance(test, CollectiveGroup):
             cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
             verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
@@ -391,7 +449,8 @@ class Course:
             )
         return (
             *steps,
-            *judge_latency(self._latencies, self._wanted.most_latency_us),
+            *((report_none(self.name),) if self.soaks and not self._soaked else ()),
+            *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in self._named(kind, named)),
             *map(self._together, climb.together),
         )
@@ -477,6 +536,11 @@ _RAIL = (
     "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and"
     " settings."
 )
+
+
+def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
+    """Rank groups: all rails before rail by rail, more nodes before fewer."""
+    return group.kind != "two nodes", len(group.nodes)
 
 
 def _first_up(text: str) -> str:

@@ -22,6 +22,7 @@ from ..._analysis.schedule.halving import RailTrial
 from ..._check.collectives.check import Facts, list_courses
 from ..._check.collectives.course import LATENCY, Course
 from ..._check.collectives.repeats import MOST_CHANGES
+from ..._check.collectives.soak import Readings, compare_readings
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.base.text import both_ends, folded
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -48,6 +49,7 @@ from ..._parse.kubernetes.multus import training_pod
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.pods import probe as pod_probe
 from ..._parse.pods.agent import Request, parse_requests
+from ..._parse.pods.rdma_counters import parse_counters
 from ..._render.measurement import collectives as render
 from ..._render.measurement import commands
 from .client_server import find_failure, line_of
@@ -92,6 +94,7 @@ class _Place:
 
     pod: RdmaPod
     host: str
+    devices: tuple[str, ...]
 
 
 class CollectivesBench:
@@ -145,13 +148,14 @@ class CollectivesBench:
         try:
             with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
                 pods = self._start(pool)
-                self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
+                self._end = self._clock() + render.compute_lifetime_seconds(self._wanted) - RESERVE
                 for course in list_courses(self._wanted, fabric, self._seen, pods):
                     counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
                     small = counted.tests.get("two nodes", 0) if self._wanted.latency and course.name == LATENCY else 0
-                    announced += sum(counted.tests.values()) + small
+                    announced += sum(counted.tests.values()) + small + course.soaks
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
                     steps += f", {small} of small messages" if small else ""
+                    steps += f", a soak of {self._wanted.soak_minutes} minutes" if course.soaks else ""
                     self._say(
                         f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
                         f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"
@@ -178,7 +182,7 @@ class CollectivesBench:
             if pod.error:
                 self._say(f"{fabric.name} {pod.node}: {pod.error}")
             else:
-                self._places[pod.node] = _Place(item, pod.host)
+                self._places[pod.node] = _Place(item, pod.host, tuple(hca.device for hca in pod.hcas))
         return looked
 
     def _look_or_not(self, started: PodOfNode) -> CollectivePod:
@@ -258,7 +262,8 @@ class CollectivesBench:
             if not tests:
                 return ""
             if self._clock() >= self._end:
-                return f"its pods end after {render.LIFETIME_SECONDS} s, and {len(tests)} tests at least are left"
+                limit = render.compute_lifetime_seconds(self._wanted)
+                return f"its pods end after {limit} s, and {len(tests)} tests at least are left"
             if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
                 return (
                     f"groups hung for {self._hung:.0f} s together; at least one of {folded(hung, 8)} lets a group hang,"
@@ -283,7 +288,9 @@ class CollectivesBench:
         test."""
         start = self._clock()
         result = self._attempt(course, test, run)
-        if result.failure == "exec_lost" and self._pods.gone(*(self._places[node].pod for node in run.nodes)) is None:
+        short = run.iterations is None
+        lost = short and result.failure == "exec_lost"
+        if lost and self._pods.gone(*(self._places[node].pod for node in run.nodes)) is None:
             self._say(f"{course.subject(test)}: {result.evidence}; once more")
             self._pods.await_api()
             # what is left of the first attempt would be read as a part of the second one
@@ -301,6 +308,8 @@ class CollectivesBench:
         rail = test.rail if isinstance(test, RailTrial) else None
         result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
+            if run.iterations is not None:
+                return self._soak(course.subject(test), run, result)
             return self._run(course.subject(test), run, result, wanted)
         except LeaseLost:
             raise
@@ -312,6 +321,41 @@ class CollectivesBench:
             return dataclasses.replace(
                 result, failure="no_measurement", evidence=str(wrap_unforeseen(error, run.name))[:300]
             )
+
+    def _soak(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
+        """Run a test for long, with the error counters of its HCAs before and after."""
+        places = [self._places[node] for node in run.nodes]
+        before, start = self._read_counters(places), self._clock()
+        wanted = dataclasses.replace(self._wanted, seconds=render.compute_soak_seconds(self._wanted))
+        result = self._run(subject, run, result, wanted)
+        after, seconds = self._read_counters(places), round(self._clock() - start, 1)
+        errors = (
+            compare_readings(place.pod.node, device, before[place.pod.node], after[place.pod.node], seconds)
+            for place in places
+            for device in place.devices
+        )
+        return dataclasses.replace(result, errors=tuple(errors))
+
+    def _read_counters(self, places: typing.Sequence[_Place]) -> dict[str, typing.Optional[Readings]]:
+        """Return the counters of the RDMA devices in each pod, by node; None where it did not answer."""
+        end = self._clock() + LOGS
+
+        def read(place: _Place) -> typing.Optional[Readings]:
+            try:
+                shell = self._shell(place.pod)
+            except ApiError:
+                return None
+            try:
+                shell.wait(self._left(end, LOOK))
+                found = self._at_once(shell, render.read_counters(place.devices), end)
+            except ApiError:
+                return None
+            finally:
+                shell.close()
+            return parse_counters(found.output) if found.exit_code == 0 else None
+
+        with workers(min(AT_ONCE, len(places))) as pool:
+            return {place.pod.node: found for place, found in zip(places, pool.map(read, places))}
 
     def _run(self, subject: str, run: CollectiveRun, result: RanTest, wanted: Collectives) -> RanTest:
         places = [self._places[node] for node in run.nodes]
@@ -337,7 +381,8 @@ class CollectivesBench:
                 asks = shell(places[0])
                 self._at_once(asks, render.place_agent(run), end)
                 first.start(command)
-                self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell, end)
+                others = {place.host: place for place in places}
+                self._start_daemons(subject, run, first, asks, others, shell, end, wanted.seconds)
             else:
                 first.start(command)
             ended = self._await(subject, first, places, wanted.seconds)
@@ -379,12 +424,14 @@ class CollectivesBench:
         places: typing.Mapping[str, _Place],
         shell: typing.Callable[[_Place], Shell],
         end: float,
+        seconds: int,
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
 
         A daemon goes into the background, by itself or behind its command, which ends after some seconds.
 
         :param end: moment at which the time is over
+        :param seconds: that the run takes at most
         """
         left, told = len(places) - 1, False
         while left > 0 and self._clock() < end:
@@ -393,7 +440,7 @@ class CollectivesBench:
             # a pod may ask for as many as it likes
             requests = parse_requests(self._at_once(asks, render.take_requests(run), end).output)[:left]
             with workers(min(AT_ONCE, len(requests))) as pool:
-                codes = list(pool.map(lambda request: self._daemon(request, places, shell, end), requests))
+                codes = list(pool.map(lambda request: self._daemon(request, places, shell, end, seconds), requests))
             for request, code in zip(requests, codes):
                 left -= 1
                 self._at_once(asks, render.answer_request(run, request.number, code), end)
@@ -407,14 +454,19 @@ class CollectivesBench:
                 )
 
     def _daemon(
-        self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell], end: float
+        self,
+        request: Request,
+        places: typing.Mapping[str, _Place],
+        shell: typing.Callable[[_Place], Shell],
+        end: float,
+        seconds: int,
     ) -> int:
         """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get one: the words
         come from a pod."""
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
-        command = render.start_daemon(request.words, self._wanted.seconds)
+        command = render.start_daemon(request.words, seconds)
         ended = self._at_once(shell(place), command, end, render.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1
 
