@@ -62,7 +62,8 @@ TABLE: dict[str, str] = {
     "a user's job and its log, about which the stage is: the parser holds it to a budget of what it keeps": (
         """
         NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLeftOut hosts;
-        NcclLog left_out versions processes communicators problems lines nccl_lines torn untold;
+        NcclLog left_out versions processes communicators problems lines nccl_lines torn untold
+        endpoints more_endpoints;
         NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes files beside;
         NcclRank rank pid gpu
         channels point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy

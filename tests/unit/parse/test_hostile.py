@@ -379,6 +379,11 @@ TEXT: dict[str, Text] = {
         ["[1.2] [a:1:0] ib_md.c:2  UCX  ERROR no usable transports/devices (asked x)"],
         (None,),
     ),
+    "job.transports.parse_endpoint": Text(
+        parser("job.transports.parse_endpoint"),
+        ["[1.2] [a:1:0] ucp_worker.c:1855 UCX  INFO  ucp_context_0 inter-node cfg#2 tag(rc_mlx5/mlx5_0:1)"],
+        (None,),
+    ),
     "job.transports.parse_failed": Text(
         parser("job.transports.parse_failed"), ["Generic on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"], (None,)
     ),

@@ -328,11 +328,13 @@ class Training:
     :ivar fabric: whose HCAs it uses; None are those of all fabrics
     :ivar ranks: of the whole job; None takes what the log says
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
+    :ivar library: whose lines prove the network: NCCL or RCCL, or UCX, by which NIXL sends
     """
 
     fabric: typing.Optional[str] = None
     ranks: typing.Optional[int] = None
     gpu_direct: bool = True
+    library: typing.Literal["nccl", "ucx"] = "nccl"
 
 
 #: the most that may happen to a node, the least first

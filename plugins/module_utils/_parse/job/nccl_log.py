@@ -39,6 +39,7 @@ from ..._model.job.nccl import (
     NcclRank,
     NcclRoute,
 )
+from ..._model.job.ucx import UcxEndpoint
 from ..limits import MIB
 from ..pods import libibverbs
 from . import transports
@@ -469,6 +470,8 @@ class _Reader:
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
         self._problems: dict[tuple[str, str], NcclProblem] = {}
         self._versions: dict[str, None] = {}
+        self._endpoints: dict[transports.EndpointLine, int] = {}
+        self._more_endpoints = 0
         self._lines = self._nccl_lines = self._torn = self._untold = self._known = 0
         self._read = self._kept = 0
         self._cut = False
@@ -539,6 +542,8 @@ class _Reader:
                 found = transports.parse(line)
                 if found is not None:
                     self._add_problem(found.kind, "", "", line.strip())
+                else:
+                    self._endpoint(transports.parse_endpoint(line))
                 continue
             try:
                 write(*parts)
@@ -592,7 +597,18 @@ class _Reader:
             self._cut,
             self._untold,
             tuple(self._left_out.values()),
+            tuple(UcxEndpoint(*line, count) for line, count in self._endpoints.items()),
+            self._more_endpoints,
         )
+
+    def _endpoint(self, line: typing.Optional[transports.EndpointLine]) -> None:
+        """Keep what a line tells of an endpoint of UCX. No file tells of another host than its own."""
+        if line is None or self.host not in (None, line.host):
+            return
+        if line in self._endpoints or len(self._endpoints) < _MOST:
+            self._endpoints[line] = self._endpoints.get(line, 0) + 1
+        else:
+            self._more_endpoints += 1
 
     def counted(self) -> int:
         """Return the number of processes or of ranks so far, whichever is greater."""
