@@ -161,6 +161,7 @@ class NcclApi(Api):
     :ivar image_sets: variables that the image sets
     :ivar overrides: variables that a file of the image sets, whatever the run says
     :ivar late: nodes whose small messages take three times as long
+    :ivar rccl: the library is AMD's, which writes its version in lines without a host
     :ivar grows: error counters that rise during a soak, by node and device: ``NAME VALUE``
     :ivar uncounted: nodes whose pods show no error counters
     :ivar unsteady: slow rails give more when a group runs again
@@ -180,6 +181,7 @@ class NcclApi(Api):
         self.overrides: dict[str, str] = {}
         self.unsteady = False
         self.late: set[str] = set()
+        self.rccl = False
         self.grows: dict[tuple[str, str], dict[str, int]] = {}
         self.uncounted: set[str] = set()
         #: readings of the counters, by pod
@@ -288,6 +290,9 @@ class NcclApi(Api):
             for line in text.splitlines(keepends=True):
                 number = int(line.partition("-worker-")[2].partition(":")[0])
                 if run.hosts[number] != host:
+                    continue
+                if self.rccl and "NCCL version" in line:
+                    lines += ["RCCL version : 2.21.5-HEAD:9a0e6a1\n", "HIP version  : 6.3.42131-fa1d09cbd\n"]
                     continue
                 lines.append(self._said(run, node, rail, f"{host}:{line.partition(':')[2]}"))
         return "".join(lines)

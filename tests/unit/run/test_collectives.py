@@ -1018,3 +1018,28 @@ def test_without_a_proven_group_there_is_no_soak() -> None:
     facts, _lines, findings = run(api, soak_minutes=30)
     assert soaked(findings) == {"": UNKNOWN} and not [ran for ran in facts.runs if ran.change == "soak"]
     assert soaked(run(NcclApi(("a", "b")))[2]) == {}
+
+
+def test_gpus_of_amd_run_the_same_steps_with_the_share_of_rccl() -> None:
+    api = NcclApi()
+    api.rccl, api.slow = True, {("d", 1)}
+    facts, _lines, findings = run(api, gpu_resource="amd.com/gpu")
+    assert {log.versions for log in (ran.log.restore() for ran in facts.runs if ran.log is not None)} == {
+        ("RCCL 2.21.5-HEAD:9a0e6a1",)
+    }
+    assert of(findings, "collectives.suspect") == [(FAIL, "all_reduce, d rail 1")]
+    held = [item for item in findings if item.check == "collectives.bandwidth"]
+    assert held and all("0.85 x" in item.expected for item in held)
+    limits = [item["spec"]["containers"][0]["resources"]["limits"] for item in api.definitions]
+    assert all("amd.com/gpu" in found and "nvidia.com/gpu" not in found for found in limits)
+    single = [item.variables for item in api.runs if item.gpu is not None]
+    assert single and all(item["HIP_VISIBLE_DEVICES"] == item["CUDA_VISIBLE_DEVICES"] for item in single)
+    assert "HIP_VISIBLE_DEVICES" not in {name for ran in run_nvidia().runs for name in ran.variables}
+
+
+def run_nvidia() -> NcclApi:
+    """Return a fleet of GPUs of NVIDIA after its stage, with one slow rail."""
+    api = NcclApi()
+    api.slow = {("d", 1)}
+    run(api)
+    return api

@@ -100,6 +100,9 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
         found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
     if run.gpu is not None:
         found["CUDA_VISIBLE_DEVICES"] = str(run.gpu)
+        if wanted.gpu_resource.startswith("amd.com/"):
+            # HIP takes either; an image that sets its own would win
+            found["HIP_VISIBLE_DEVICES"] = str(run.gpu)
     found.update({name: value for name, value in run.variables if value is not None})
     return found
 
