@@ -208,8 +208,9 @@ log:
           type: str
           sample: it names more than 64 MiB of processes, ranks and their connections
     endpoints:
-      description: Endpoints of UCX with their transports, as it writes them with C(UCX_LOG_LEVEL=info). C(scope) is empty
-        where the version does not say where the peer is.
+      description:
+        - Endpoints of UCX with their transports, as it writes them with C(UCX_LOG_LEVEL=info). C(scope) is empty where
+          the version does not say where the peer is.
       returned: success
       type: list
       elements: dict

@@ -10,7 +10,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_text
 from ansible_collections.linerate.rdma.tests.unit.check.test_training import ETHERNET, FUNCTIONS, facts, intent, pod
 

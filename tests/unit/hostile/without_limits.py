@@ -27,7 +27,8 @@ TABLE: dict[str, str] = {
         directions covered unused between_rails; Earlier
         runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
         rounds all_rounds seconds most_seconds;
-        CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps; EarlierStep figures;
+        CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps;
+        EarlierStep figures;
         Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers; PoolPlan
         nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated

@@ -509,7 +509,9 @@ TEXT["node.tuning.is_of_node"] = Text(
     parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,)
 )
 TEXT["pods.rdma_counters.parse_counters"] = Text(
-    parser("pods.rdma_counters.parse_counters"), ["count mlx5_2 symbol_error 0\ncount mlx5_2 packet_seq_err 12\n"], ({},)
+    parser("pods.rdma_counters.parse_counters"),
+    ["count mlx5_2 symbol_error 0\ncount mlx5_2 packet_seq_err 12\n"],
+    ({},),
 )
 TEXT["pods.agent.parse_requests"] = Text(
     parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),)

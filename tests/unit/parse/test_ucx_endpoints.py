@@ -22,11 +22,26 @@ NEW = "[1701292112.829711] [a670n1:162239:0]      ucp_worker.c:1855 UCX  INFO   
 @pytest.mark.parametrize(
     ("line", "host", "scope", "lanes"),
     [
-        (f"{OLD}ep_cfg[1]: tag(rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_1:1);", "r39c2t5n1", "", ("rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1")),
+        (
+            f"{OLD}ep_cfg[1]: tag(rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_1:1);",
+            "r39c2t5n1",
+            "",
+            ("rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1"),
+        ),
         (f"{OLD}ep_cfg[0]: tag(self/memory cma/memory);", "r39c2t5n1", "", ("cma/memory", "self/memory")),
         (f"{OLD}ep_cfg[2]: rma(rc_mlx5/mlx5_0:1); amo(rc_mlx5/mlx5_0:1); ", "r39c2t5n1", "", ("rc_mlx5/mlx5_0:1",)),
-        (f"{NEW}inter-node cfg#3 tag(rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_0:1)", "a670n1", "inter-node", ("rc_mlx5/mlx5_0:1",)),
-        (f"{NEW}self cfg#1 tag(sysv/memory cuda_copy/cuda) rma(sysv/memory)", "a670n1", "self", ("cuda_copy/cuda", "sysv/memory")),
+        (
+            f"{NEW}inter-node cfg#3 tag(rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_0:1)",
+            "a670n1",
+            "inter-node",
+            ("rc_mlx5/mlx5_0:1",),
+        ),
+        (
+            f"{NEW}self cfg#1 tag(sysv/memory cuda_copy/cuda) rma(sysv/memory)",
+            "a670n1",
+            "self",
+            ("cuda_copy/cuda", "sysv/memory"),
+        ),
         (
             f"{NEW}inter-node cfg#2 rma_am(tcp/eth1) amo_am(tcp/eth1) am(tcp/eth1) ka(ud_mlx5/mlx5_0:1)",
             "a670n1",
@@ -69,7 +84,9 @@ def test_a_log_counts_endpoints_that_are_alike() -> None:
         UcxEndpoint("a670n1", "inter-node", ("tcp/eth0",), 1),
     )
     assert (log.nccl_lines, log.more_endpoints) == (0, 0)
-    files = nccl_log.parse_files([("a.log", one.splitlines(True)), ("b.log", one.splitlines(True))], hosts={"b.log": "b"})
+    files = nccl_log.parse_files(
+        [("a.log", one.splitlines(True)), ("b.log", one.splitlines(True))], hosts={"a.log": "a670n1", "b.log": "b"}
+    )
     assert [endpoint.count for endpoint in files.endpoints] == [1], "no file tells of another host than its own"
     many = "".join(f"{NEW}inter-node cfg#3 tag(rc_mlx5/mlx5_{number}:1)\n" for number in range(1010))
     found = nccl_log.parse_text(many)

@@ -987,9 +987,11 @@ def test_a_soak_that_is_slow_fails_and_one_that_dies_is_not_made_again(monkeypat
     monkeypatch.setattr(
         api,
         "printed",
-        lambda ran: dataclasses.replace(printed(ran), output=printed(ran).output.replace(" 94.08", " 80.00"))
-        if long(ran)
-        else printed(ran),
+        lambda ran: (
+            dataclasses.replace(printed(ran), output=printed(ran).output.replace(" 94.08", " 80.00"))
+            if long(ran)
+            else printed(ran)
+        ),
     )
     _facts, _lines, findings = run(api, soak_minutes=30)
     assert ("unknown", "all_reduce, all: a, b, c, d, soak") in of(findings, "collectives.bandwidth") or (
@@ -1001,9 +1003,11 @@ def test_a_soak_that_is_slow_fails_and_one_that_dies_is_not_made_again(monkeypat
     monkeypatch.setattr(
         api,
         "printed",
-        lambda ran: CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
-        if long(ran)
-        else printed(ran),
+        lambda ran: (
+            CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
+            if long(ran)
+            else printed(ran)
+        ),
     )
     facts, _lines, findings = run(api, soak_minutes=30)
     assert [ran.failure for ran in facts.runs if ran.change == "soak"] == ["exec_lost"]

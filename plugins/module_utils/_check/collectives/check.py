@@ -323,12 +323,15 @@ def _report_without_leaf(
 ) -> typing.Iterator[Finding]:
     """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such steps,
     which is told where the run listened for them."""
-    nodes = [pod.node for pod in seen.pods if not pod.error]
-    leaves = collect_leaves(wanted, fabric, facts, nodes)
+    usable = [pod.node for pod in seen.pods if not pod.error]
+    leaves = collect_leaves(wanted, fabric, facts, usable)
     expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
-        if len(nodes) > 2 and facts.neighbours and not wanted.leaves:
-            why = "No node heard a switch at each of its ports (LLDP), so the steps of a leaf and across leaves were left out."
+        if len(usable) > 2 and facts.neighbours and not wanted.leaves:
+            why = (
+                "No node heard a switch at each of its ports (LLDP), so the steps of a leaf and across leaves were left"
+                " out."
+            )
             remedy = f"{HOW}; or name the leaves in the intent: rdma_cluster.collectives.leaves."
             yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "not known", expected, why, remedy)
         return

@@ -110,7 +110,7 @@ def judge_errors(
             said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
             first = item.grown[names[0]]
             rate = f"{3600 * first / item.seconds:.3g} {names[0]} an hour" if item.seconds else f"{first} {names[0]}"
-            why = f"The HCA counted errors under load: {rate}. Each costs a retransmission that a whole collective awaits."
+            why = f"The HCA counted errors under load: {rate}. A whole collective waits for what is sent again."
             yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
         elif item.lower:
             why = f"Counters are lower than before, so something set them back: {', '.join(item.lower[:_MOST])}."

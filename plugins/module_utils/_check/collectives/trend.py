@@ -62,15 +62,15 @@ def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) 
         held += 1
         if step.median < (1 - MOST_DROP) * median:
             measured = f"{spell_gbs(step.median)}, {1 - step.median / median:.1%} less"
-            expected = f">= {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} of the median of {runs} runs before)"
+            expected = (
+                f">= {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} of the median of {runs} runs before)"
+            )
             why = "The step is slower than it was in the runs before, whether or not it is above its floor."
             remedy = (
                 "See stage bandwidth for a rail that is slower as well, and the image: another release of NCCL may be"
                 " in it. ansible-playbook linerate.rdma.difference tells what changed since then."
             )
-            slower.append(
-                Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy)
-            )
+            slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
         measured = f"{held - len(slower)} of {held} steps as in the runs before"
         slower.append(ok("collectives.trend", "steps", measured, f">= {1 - MOST_DROP:g} of their medians"))

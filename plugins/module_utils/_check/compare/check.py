@@ -23,7 +23,6 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .advice import Advice, advise
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 
-
 #: steps of a collective whose groups use all rails of several nodes, the ones that come later first
 _WHOLE = ("all", "across leaves", "a leaf")
 
@@ -178,7 +177,9 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
     why = "The measure has figures of other networks only, so nothing is known of what the job does on this one."
     remedy = "Run the job on this fabric as well and add its figure to rdma_cluster.measures."
     if item.measure.collective is not None:
-        why = "Stage collectives has proven no group of this fabric with all rails of several nodes, and none is written."
+        why = (
+            "Stage collectives has proven no group of this fabric with all rails of several nodes, and none is written."
+        )
         remedy = (
             "Run ansible-playbook site.yml --tags bandwidth,collectives,compare with three nodes or more, and"
             f" rdma_cluster.collectives.fabric: {fabric.name}."

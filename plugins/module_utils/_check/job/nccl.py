@@ -137,10 +137,10 @@ def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variab
         remedy = "Remove it, or name RDMA transports beside the local ones: rc,sm,self,cuda_copy,cuda_ipc."
         yield transports, FAIL, why, remedy
     named = [item for item in (devices.value or "").split(",") if item] if devices else []
-    if rdma and devices and named and not any(":" in item or item in ("all", "*") for item in named):
-        if not named[0].startswith("^"):
-            why = "It names network interfaces alone, and an RDMA device of UCX has a port: mlx5_0:1. UCX sends over TCP."
-            yield devices, FAIL, why, "Remove it, or name RDMA devices of the pod with their ports."
+    without = named and not named[0].startswith("^") and not any(":" in item or item in ("all", "*") for item in named)
+    if rdma and devices and without:
+        why = "It names network interfaces alone, and an RDMA device of UCX has a port: mlx5_0:1. UCX sends over TCP."
+        yield devices, FAIL, why, "Remove it, or name RDMA devices of the pod with their ports."
 
 
 def _admits_rdma(transports: str) -> bool:

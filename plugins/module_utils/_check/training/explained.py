@@ -183,8 +183,8 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "training.ucx": Explanation(
         means=(
-            "A job whose data go by UCX, such as NIXL's, sends over TCP between hosts, or over HCAs that its pod did not"
-            " get. UCX takes another transport without an error."
+            "A job whose data go by UCX, such as NIXL's, sends over TCP between hosts, or over HCAs that its pod did"
+            " not get. UCX takes another transport without an error."
         ),
         measured=(
             "The transports of each endpoint in UCX's log (UCX_LOG_LEVEL=info), against the HCAs of the pod. Only with"

@@ -13,7 +13,9 @@ from ..._model.job.ucx import UcxEndpoint
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 _CHECK, _EXPECTED = "training.ucx", "RDMA alone between hosts, by the HCAs of the pod"
-_SHOW = "Run the job with UCX_LOG_LEVEL=info, which writes the transports of each endpoint, and give the log of each pod."
+_SHOW = (
+    "Run the job with UCX_LOG_LEVEL=info, which writes the transports of each endpoint, and give the log of each pod."
+)
 _TCP = (
     "In the pod, ucx_info -d must show rc or dc on an HCA, and ulimit -l enough. Then take UCX_TLS and UCX_NET_DEVICES"
     " out of the job, or name RDMA transports and the HCAs of the pod in them."
@@ -58,7 +60,9 @@ def _judge_host(
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _SHOW)
     slow = [item for item in endpoints if not item.rdma]
     if slow:
-        why = f"{sum(item.count for item in slow)} endpoints to other hosts send over TCP. UCX says so at no other level."
+        why = (
+            f"{sum(item.count for item in slow)} endpoints to other hosts send over TCP. UCX says so at no other level."
+        )
         return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, _TCP)
     used = list(dict.fromkeys(device for item in endpoints for device in item.devices))
     foreign = [device for device in used if allowed is not None and device not in allowed]

@@ -197,7 +197,19 @@ WHAT = {
         "way",
     ),
     "compare": ("advice", "choice", "figures", "scaling"),
-    "training": ("channels", "gpu_direct", "hcas", "log", "oob", "problem", "rails", "ranks", "transport", "ucx", "version"),
+    "training": (
+        "channels",
+        "gpu_direct",
+        "hcas",
+        "log",
+        "oob",
+        "problem",
+        "rails",
+        "ranks",
+        "transport",
+        "ucx",
+        "version",
+    ),
 }
 #: what is looked at beside the stages, by modules that a user calls for a training job
 BESIDE = {

@@ -212,12 +212,12 @@ _VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
 
 #: a line of UCX: "[1700000000.123456] [host:12:0]  ib_md.c:285  UCX  ERROR text"
 _UCX = re.compile(r"\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}(?:ERROR|FATAL|WARN|DIAG) {1,4}(.*)")
-#: of an endpoint, which it writes with UCX_LOG_LEVEL=info [src openucx/ucx src/ucp/core/ucp_worker.c
-#: ucp_worker_print_used_tls; pull requests 3511 and 8699 show lines of both forms]:
-#: "[1700000000.123456] [host:12:0]  ucp_worker.c:1855  UCX  INFO  ucp_context_0 inter-node cfg#2 tag(rc_mlx5/mlx5_0:1)",
-#: and up to 1.11 "ep_cfg[1]: tag(rc_mlx5/mlx5_0:1);"
+#: of an endpoint, which it writes with UCX_LOG_LEVEL=info [src openucx/ucx src/ucp/core/ucp_worker.c; its pull requests
+#: 3511 and 8699 show lines of both forms]: "[1700000000.123456] [host:12:0]  ucp_worker.c:1855  UCX  INFO
+#: ucp_context_0 inter-node cfg#2 tag(rc_mlx5/mlx5_0:1)", and in older releases "ep_cfg[1]: tag(rc_mlx5/mlx5_0:1);"
 _ENDPOINT = re.compile(
-    r"\[(?P<host>[^\s:\[\]]{1,253}):[0-9]{1,10} {0,4}:[0-9]{1,10}\] {1,20}\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}INFO {1,8}"
+    r"\[(?P<host>[^\s:\[\]]{1,253}):[0-9]{1,10} {0,4}:[0-9]{1,10}\] {1,20}"
+    r"\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}INFO {1,8}"
     r"(?:(?:\S{1,64} )?(?P<scope>self|intra-node|inter-node) cfg#[0-9]{1,6} ?|ep_cfg\[[0-9]{1,6}\]: )"
     r"(?P<lanes>(?:[a-z_]{1,16}\([^()]{0,1500}\);? ?){0,8})$"
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the message,
-its floor, and what the links allow."""
+"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the
+message, its floor, and what the links allow."""
 
 from __future__ import annotations
 
