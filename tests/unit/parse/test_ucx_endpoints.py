@@ -11,6 +11,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import keep_log
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.ucx import UcxEndpoint
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.transports import parse_endpoint
@@ -91,6 +92,8 @@ def test_a_log_counts_endpoints_that_are_alike() -> None:
     many = "".join(f"{NEW}inter-node cfg#3 tag(rc_mlx5/mlx5_{number}:1)\n" for number in range(1010))
     found = nccl_log.parse_text(many)
     assert (len(found.endpoints), found.more_endpoints) == (1000, 10)
+    kept = keep_log(found, 8).shared
+    assert (kept.endpoints, kept.more_endpoints) == ((), 0), "they fill no fact of stage collectives"
 
 
 @pytest.mark.parametrize(

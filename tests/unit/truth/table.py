@@ -1465,6 +1465,11 @@ ROWS: tuple[Row, ...] = (
         "It is not known whether it matters; the channels show what it did.",
         warns=True,
     ),
+    Row(
+        ("nccl_log.log",),
+        ("endpoints*", "more_endpoints"),
+        "They are of UCX, by which these jobs do not send; tests/unit/check/test_training_ucx.py has jobs that do.",
+    ),
     Row(("nccl_log.log",), ("lines", "nccl_lines", "torn", "cut"), "A channel that is lost with a line is unknown."),
     Row(("operators",), ("troubles",), "What the nodes need of the operator is judged by itself.", warns=True),
     Row(("job_pods.pods",), ("[].name", "[].functions[].interface"), _NAMES),
