@@ -50,6 +50,7 @@ TOOLS = {
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",
     "NVIDIA": "nvidia-smi",
+    "UCX": "ucx_info",
     "Ansible": "ansible ansible-playbook ansible-inventory ansible-doc python3",
 }
 NAMES = {tool for tools in TOOLS.values() for tool in tools.split()}

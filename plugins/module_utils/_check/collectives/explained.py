@@ -232,7 +232,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The driver shows no error counters to the pod (unknown).",
             "No group of several nodes is proven, so that there was no soak (unknown).",
         ),
-        look=("rdma statistic", "ethtool -S NETDEV", "ibqueryerrors --details"),
+        look=("rdma statistic", "ethtool -S NAME", "ibqueryerrors --details"),
         remedy="See stage fabric for the links of this HCA and stage tuning for its RoCE settings; run the soak again.",
     ),
     "collectives.started": Explanation(
@@ -302,7 +302,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Jobs use the fabric at the same time.",
             "A folder below runs/ of the report is torn.",
         ),
-        look=("ansible-playbook linerate.rdma.difference -e rdma_before_dir=FOLDER",),
+        look=("ansible-playbook linerate.rdma.difference -e rdma_before_dir=FILE",),
         remedy="See what changed since then, and stage bandwidth for the rails; run the stage again on an idle fabric.",
     ),
     "collectives.version": Explanation(
