@@ -15,8 +15,8 @@ from .free_text import fields_in
 TABLE: dict[str, str] = {
     "one for each node of the inventory, or for each part of the intent, which are the admin's": (
         """
-        Facts nodes hcas subnets topologies functions neighbours bandwidth collectives clocks by_pods proofs platforms runtimes
-        applied unmade rolls bioses firmware rolled
+        Facts nodes hcas subnets topologies functions neighbours bandwidth collectives clocks by_pods proofs platforms
+        runtimes applied unmade rolls bioses firmware rolled
         before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held;
         LintFacts findings held errors; ControllerFacts
         stages; RightsFacts asked denied; JobNeeds gpus; TuningSet nodes; NodeOutcome did; SharedPool share"""

@@ -185,5 +185,5 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "cluster.measures": "Figures of jobs are the user's word.",
     "cluster.training.fabric": "Another fabric is refused by stage validate, or has other HCAs.",
     "cluster.training.gpu_direct": _LOOSE,
-    "cluster.training.library": "It says whose lines are judged; tests/unit/check/test_training_ucx.py has logs of UCX.",
+    "cluster.training.library": "It says whose lines count; tests/unit/check/test_training_ucx.py has logs of UCX.",
 }
