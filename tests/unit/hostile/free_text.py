@@ -49,7 +49,8 @@ TABLE: dict[str, str] = {
         ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
         OperatorStatus detail remedy; OperatorsSeen
         errors untrusted;
-        PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
+        PairLayers why;
+        PairLatency evidence commands; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
         PingServer error; PodState detail
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error
         others; RollPlan limit refusal shape;
@@ -67,7 +68,7 @@ TABLE: dict[str, str] = {
     "their forms": (
         """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client
-        server; StepFigures fabric; FabricBandwidth fabric; Facts nodes
+        server; PairLatency fabric client server; StepFigures fabric; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan
         servers pings stopped tunings
         kernel_settings variables held images mistyped origins inventory_error;

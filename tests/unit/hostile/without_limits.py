@@ -23,7 +23,8 @@ TABLE: dict[str, str] = {
     ),
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": (
         """
-        BandwidthFacts pods pairs leftovers remaining plans layers counted; CountedPair ports; CoverPlan tests
+        BandwidthFacts pods pairs leftovers remaining plans layers counted latencies;
+        PairLatency commands; CountedPair ports; CoverPlan tests
         directions covered unused between_rails; Earlier
         runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
         rounds all_rounds seconds most_seconds;

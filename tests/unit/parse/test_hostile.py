@@ -508,6 +508,14 @@ TEXT["limits.count_values"] = Text(
 TEXT["node.tuning.is_of_node"] = Text(
     parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,)
 )
+TEXT["pods.perftest.parse_latency"] = Text(
+    parser("pods.perftest.parse_latency"),
+    [
+        " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
+        "   99% percentile[usec]   99.9% percentile[usec]\n"
+        " 8       10000          1.44           2.93         1.48          1.49        0.02   1.56    2.93\n"
+    ],
+)
 TEXT["pods.rdma_counters.parse_counters"] = Text(
     parser("pods.rdma_counters.parse_counters"),
     ["count mlx5_2 symbol_error 0\ncount mlx5_2 packet_seq_err 12\n"],

@@ -1389,6 +1389,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
+    Row(("bandwidth",), ("latencies*",), "The intent asks for none."),
     Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),
     Row(
         ("bandwidth.fabrics",),

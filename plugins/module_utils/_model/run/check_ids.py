@@ -157,6 +157,7 @@ WHAT = {
         "coverage",
         "fleet",
         "floor",
+        "latency",
         "layer",
         "link",
         "measured",
