@@ -50,7 +50,8 @@ TABLE: dict[str, str] = {
         OperatorStatus detail remedy; OperatorsSeen
         errors untrusted;
         PairLayers why;
-        PairLatency evidence commands; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
+        PairLatency evidence commands;
+        PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
         PingServer error; PodState detail
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error
         others; RollPlan limit refusal shape;
