@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground, read_value
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_answers, read_value
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform
@@ -36,7 +36,7 @@ class ActionModule(ControllerAction):
         operators = load(OperatorFacts, read_value(folder, "operators_before_network", "operators"), "operators")
         nodes = folder.start().nodes
         platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
-        planned = plan(intent, nodes, read_ground(folder), addresses, operators, platforms)
+        planned = plan(intent, nodes, read_answers(folder), addresses, operators, platforms)
         folder.write("network_objects", value=planned)
         return {
             "objects": len(planned.objects),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_answers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import is_infiniband
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
@@ -29,9 +29,9 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"])
         applies = any(is_infiniband(fabric) for fabric in intent.fabrics)
-        ground = read_ground(folder)
+        answers = read_answers(folder)
         planned = make_ping_schedule(
-            intent, ground, options["most_rounds"], options["parallel"], options["limit"], options["forks"]
+            intent, answers, options["most_rounds"], options["parallel"], options["limit"], options["forks"]
         )
         for node, part in planned.nodes.items() if applies else ():
             folder.write("ping_plan", node, part)

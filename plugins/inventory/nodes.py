@@ -99,7 +99,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.inventory import (
     LISTED,
     Inventory,

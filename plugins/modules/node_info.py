@@ -480,16 +480,18 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import NEIGHBOURS, NODE, Look
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import NODE, SWITCHES, list_kinds_at
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import Look
 
-SUBSETS = (*NODE, NEIGHBOURS)
+SUBSETS = list_kinds_at(NODE, SWITCHES)
 
 
 def chosen(words: typing.Sequence[str]) -> list[str]:
     """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
     taken = [word for word in words if not word.startswith("!")]
-    everything = not taken or "all" in taken
-    return [name for name in SUBSETS if ((everything and name in NODE) or name in taken) and f"!{name}" not in words]
+    if not taken or "all" in taken:
+        taken += list_kinds_at(NODE)
+    return [name for name in SUBSETS if name in taken and f"!{name}" not in words]
 
 
 def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:

@@ -82,9 +82,9 @@ options:
     type: str
     default: /usr/bin/python3
   parallel:
-    description: How many nodes to ask at the same time.
+    description: How many nodes to ask at the same time. The default is 64, or 512 if O(kinds) contains V(neighbours),
+      because a node that listens for switches waits for half a minute and costs nothing.
     type: int
-    default: 64
   seconds:
     description: Limit for the answer of one node.
     type: int
@@ -146,11 +146,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     Observer,
     ObserversFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import (
-    DROP_IN,
-    KINDS,
-    LEFT_ARGUMENTS,
-    NEIGHBOURS,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import (
+    FABRIC,
+    FILES,
+    NODE,
+    SWITCHES,
+    list_kinds_at,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
     PYTHON,
@@ -159,6 +160,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+
+#: nodes that are asked at the same time; those that listen for switches only wait
+_MOST_ASKED, _MOST_LISTENERS = 64, 512
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -183,13 +187,14 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["beside_infiniband"],
     )
     namespace, observers = ("", ()) if chosen == set() else _read_observers(folder, chosen)
+    parallel = options["parallel"] or (_MOST_LISTENERS if set(kinds) & set(list_kinds_at(SWITCHES)) else _MOST_ASKED)
     unanswered: dict[str, bool] = {}
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
         """Look at the nodes that lack something, at first at all of them, and return those that still do."""
         todo = [one for one in observers if lacks.get(one.node, True)]
-        for node, shown in look(connect(module), namespace, todo, asked, options["parallel"]) if todo else ():
+        for node, shown in look(connect(module), namespace, todo, asked, parallel) if todo else ():
             for kind, one in shown.items():
                 folder.write(kind, node, one.value, one.error)
             failed = any(one.error is not None for one in shown.values())
@@ -253,8 +258,8 @@ def main() -> None:
             kinds={
                 "type": "list",
                 "elements": "str",
-                "choices": [*KINDS, DROP_IN, LEFT_ARGUMENTS, NEIGHBOURS],
-                "default": list(KINDS),
+                "choices": [*list_kinds_at(NODE, FABRIC), *list_kinds_at(FILES), *list_kinds_at(SWITCHES)],
+                "default": list(list_kinds_at(NODE, FABRIC)),
             },
             nodes={"type": "list", "elements": "str"},
             since={"type": "str"},
@@ -266,7 +271,7 @@ def main() -> None:
             beside_infiniband={"type": "bool", "default": False},
             host_files={"type": "path", "default": HOST},
             python={"type": "str", "default": PYTHON},
-            parallel={"type": "int", "default": 64},
+            parallel={"type": "int"},
             seconds={"type": "int", "default": 120},
         ),
         required_by={"since": "nodes"},

@@ -180,11 +180,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
-    NOTHING,
-    Facts,
-    keep_valid_results,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import NOTHING, Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import keep_valid_results
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts

@@ -135,4 +135,16 @@ look:
   elements: str
   returned: always
   sample: [hcas, subnets]
+look_at:
+  description: The places at which these kinds are read.
+  type: list
+  elements: str
+  returned: always
+  sample: [node, fabric]
+look_by_observers:
+  description: Kinds of facts that the observers read for them.
+  type: list
+  elements: str
+  returned: always
+  sample: [hcas, platform, firmware, clock, tuning, subnets]
 """

@@ -11,8 +11,8 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_ground
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, collect_fleet
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_answers
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import Fleet, collect_fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import find_traits
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import NicDevices, ObservedFirmware
@@ -40,9 +40,9 @@ def read_firmware_facts(
     :raises RdmaError: the intent is wrong, or no node was looked at
     """
     named = tuple(nodes)
-    intent, ground = parse_intent(fabrics, None, cluster), read_ground(folder)
+    intent, answers = parse_intent(fabrics, None, cluster), read_answers(folder)
     memberships = tuple(
-        resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if find_traits(fabric).functions
+        resolve(fabric, answers.hcas, answers.subnets) for fabric in intent.fabrics if find_traits(fabric).functions
     )
     firmware = load(dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
     platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.tags import runs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 

@@ -37,9 +37,9 @@ from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import FABRIC, NODE, list_kinds_at
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.pod_exec import PARALLEL
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.look import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import ObserveRequest, look
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
@@ -47,6 +47,7 @@ from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.benchmarks.support.spent import Spent, run
 
+KINDS = list_kinds_at(NODE, FABRIC)
 ROOT = pathlib.Path(__file__).parents[2]
 ANSIBLE = str(pathlib.Path(sys.executable).with_name("ansible"))
 NODES, HOSTS, FORKS, LATENCY = 1000, 40, 20, 0.3

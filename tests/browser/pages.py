@@ -9,7 +9,7 @@ import copy
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (

@@ -38,7 +38,7 @@ from aiohttp import web
 from kubernetes.config import new_client_from_config
 from kubernetes.dynamic import DynamicClient
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import split_verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import split_verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

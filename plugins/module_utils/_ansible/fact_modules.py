@@ -9,11 +9,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from .._app.folder import read_ground, read_value
+from .._app.folder import read_answers, read_value
 from .._model.base.errors import RdmaError, wrap_unforeseen
 from .._model.base.load import load
 from .._model.intent.intent import Intent
-from .._plan.observed import Rails, list_rails
+from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
 from .module import run
 
@@ -100,7 +100,7 @@ def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
     if module.params["rails"] or folder is None:
         given: Rails = load(Rails, module.params["rails"], "rails")
         return given
-    return list_rails(intent, read_ground(folder))
+    return list_rails(intent, read_answers(folder))
 
 
 def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:

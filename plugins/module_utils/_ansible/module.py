@@ -10,7 +10,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from .._model.base.errors import RdmaError
-from .._model.base.load import LoadError
+from .._model.base.load_error import LoadError
 
 #: options of a module that works for an intent; its documentation is the fragment linerate.rdma._options.intent.
 #: raw: the intent's own loader names the path of what is wrong; Ansible's conversion would hide it

@@ -10,19 +10,21 @@ import typing
 
 from .._check.frame import RawIntent
 from .._check.rejudge import is_observation_only, judge_again
+from .._check.stages import find_form
 from .._model.base.errors import RdmaError
 from .._model.base.load import load
-from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from .._model.measurement.collectives import StepFigures
-from .._model.node.bios import ObservedBios
-from .._model.node.firmware import ObservedFirmware
-from .._model.node.hca import ObservedHcas
-from .._model.node.neighbours import ObservedNeighbours
-from .._model.node.platform import ObservedPlatform
 from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
 from .._model.run.records import Record, describe
-from .._report.content.difference import KINDS, RunDifference, Snapshot, find_differences, find_record_differences, show
+from .._report.content.difference import (
+    COMPARED,
+    RunDifference,
+    Snapshot,
+    find_differences,
+    find_record_differences,
+    show,
+)
 from .._report.content.verdict import Since
 from .._report.formats.difference_page import difference_html, difference_json
 from .._report.formats.signature import SignedEvidence, render_signature
@@ -35,17 +37,6 @@ from .frame import cut, records_dir
 from .publish import FORMATS, publish, report_of
 
 Data = dict[str, typing.Any]
-#: of the facts that are compared
-_FORMS: typing.Mapping[str, type] = {
-    "hcas_after_network": ObservedHcas,
-    "hcas": ObservedHcas,
-    "platform": ObservedPlatform,
-    "firmware": ObservedFirmware,
-    "bios": ObservedBios,
-    "subnets": ObservedSubnets,
-    "neighbours": ObservedNeighbours,
-    "topologies": ObservedTopologies,
-}
 
 
 def start_of(report_dir: str) -> RunStart:
@@ -163,14 +154,14 @@ def read_snapshot(report_dir: str) -> Snapshot:
     start = start_of(report_dir)
     folder = FactFolder(report_dir, start.run)
     facts = {}
-    for kind in (*KINDS, "topologies"):
+    for kind in (*COMPARED, "topologies"):
         there = [node for node in start.nodes if os.path.lexists(folder.path(kind, node))]
         asked = folder.of_nodes(kind, there)
         # a file that an older run left is no look of this one
         facts[kind] = {
             node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")
         }
-        form = _FORMS.get(kind)
+        form = find_form(kind)
         if form is not None:
             facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
     records = {

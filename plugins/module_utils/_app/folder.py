@@ -29,7 +29,7 @@ from .._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, Seen
 from .._model.intent.intent import Intent
 from .._model.node.hca import NodeHcas, ObservedHcas
 from .._model.run.facts import FactCount, RunStart
-from .._plan.observed import Observed, collect_observed
+from .._plan.node_answers import NodeAnswers, collect_answers
 from .._store.facts import FactFolder
 from .._store.files import FileError
 
@@ -118,7 +118,7 @@ def find_missing_since(
     return missing(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
 
 
-def read_ground(folder: FactFolder) -> Observed:
+def read_answers(folder: FactFolder) -> NodeAnswers:
     """HCAs and subnet managers of the nodes that could be asked.
 
     :raises FileError: this run has asked no node at all, so that a plan would be made of nothing
@@ -129,7 +129,7 @@ def read_ground(folder: FactFolder) -> Observed:
         seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
         raise FileError(seen, "Name the nodes in --limit, or leave it out")
     hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
-    return collect_observed(
+    return collect_answers(
         hcas,
         _collect_subnets(folder),
         lambda: load(dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"),
@@ -141,7 +141,7 @@ def read_subnets(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ..
 
     :raises LoadError: a fact has not the form that this version gives it
     """
-    return collect_observed({}, _collect_subnets(folder)).subnets
+    return collect_answers({}, _collect_subnets(folder)).subnets
 
 
 def _collect_subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:

@@ -27,6 +27,7 @@ from .._check.resume import (
 from .._check.sources import asks_nodes, looks_again
 from .._model.base.tags import runs
 from .._model.base.version import COLLECTION_VERSION
+from .._model.run.fact_kinds import list_kinds_for_observers, list_places
 from .._model.run.facts import CLUSTER, Fact, Resume, RunStart
 from .._model.run.findings import STAGES
 from .._model.run.records import (
@@ -145,7 +146,22 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
         bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent)
     )
     usual = _find_usual(options, folder.run, check_mode) if record is None else {}
-    return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
+    return {
+        **_conclude(context, record, folder),
+        **usual,
+        **_describe_look(look),
+        "observers": asks and bool(start.by_pods),
+    }
+
+
+def _describe_look(kinds: typing.Sequence[str]) -> Data:
+    """Return what the nodes are still to be looked at for: the kinds of facts, the places where these are read, and the
+    kinds that observers are asked for."""
+    return {
+        "look": list(kinds),
+        "look_at": list_places(kinds),
+        "look_by_observers": list_kinds_for_observers(kinds),
+    }
 
 
 def pass_over(
@@ -199,7 +215,7 @@ def _kept(options: Data, run: str) -> Data:
         "go": False,
         "gate": record.gate,
         "lines": [line],
-        "look": [],
+        **_describe_look(()),
         "observers": False,
     }
 

@@ -15,7 +15,7 @@ import dataclasses
 import typing
 
 from .._model.base.errors import wrap_unforeseen
-from .._model.base.load import is_observed
+from .._model.base.observed import is_observed
 from .._model.run.findings import FAIL, UNKNOWN, Finding
 
 #: times that nodes are looked for; behind so many the check itself is wrong, or the fleet is

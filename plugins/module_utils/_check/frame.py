@@ -9,7 +9,8 @@ import dataclasses
 import re
 import typing
 
-from .._model.base.load import LoadError, load, to_data
+from .._model.base.load import load, to_data
+from .._model.base.load_error import LoadError
 from .._model.intent.intent import Intent
 from .._model.run.facts import FactCount, RunStart
 from .._model.run.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge

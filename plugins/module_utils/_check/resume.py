@@ -9,7 +9,8 @@ import json
 import typing
 
 from .._model.base.errors import RdmaError
-from .._model.base.load import nearest, to_data
+from .._model.base.load import to_data
+from .._model.base.load_error import nearest
 from .._model.base.redact import redact
 from .._model.run.facts import Fact, RunStart
 from .._model.run.findings import STAGES

@@ -7,11 +7,14 @@ The imports are static on purpose: Ansible packs a module by reading its imports
 
 from __future__ import annotations
 
+import functools
 import typing
 
+from .._model.base.load_exactly import read_hints
 from .._model.intent.intent import Intent
 from .._model.run.findings import Finding
 from .bandwidth import check as bandwidth
+from .bandwidth import facts as bandwidth_facts
 from .collectives import check as collectives
 from .compare import check as compare
 from .discover import check as discover
@@ -21,6 +24,7 @@ from .network import check as network
 from .operators import check as operators
 from .platform import check as platform
 from .reachability import check as reachability
+from .sources import SOURCES, Chosen, OfNodes
 from .training import check as training
 from .tuning import check as tuning
 from .validate import check as validate
@@ -40,8 +44,19 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "host": (host.Facts, host.check),
-    "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "bandwidth": (bandwidth_facts.Facts, bandwidth.check),
     "collectives": (collectives.Facts, collectives.check),
     "compare": (compare.Facts, compare.check),
     "training": (training.Facts, training.check),
 }
+
+
+@functools.cache
+def find_form(kind: str) -> typing.Any:
+    """Return the type of a fact of one node (``Observed[NodeHcas]``), as the stages that are judged by it have it; None
+    where no stage takes the whole fact."""
+    for stage, (facts, _check) in TABLE.items():
+        for field, source in SOURCES[stage].items():
+            if isinstance(source, (OfNodes, Chosen)) and source.kind == kind and not getattr(source, "key", ""):
+                return typing.get_args(read_hints(facts)[field])[1]
+    return None

@@ -12,7 +12,9 @@ import dataclasses
 import typing
 
 from .._model.base.errors import RdmaError
-from .._model.base.load import LoadError, load, load_all, make_partial
+from .._model.base.load import load
+from .._model.base.load_error import LoadError
+from .._model.base.load_exactly import load_all, make_partial
 from .._model.base.text import kind_of
 from .._model.intent.intent import ClusterIntent, Fabric, Intent
 from .._model.intent.mirror import EVERYTHING, Mirror, on_mirror

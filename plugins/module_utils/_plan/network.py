@@ -23,7 +23,7 @@ from .._model.operators.sriov_operator import OperatorFacts
 from .._parse.operators.sriov_operator import policy
 from .._render.network import network
 from .._render.node import host
-from .observed import Observed
+from .node_answers import NodeAnswers
 
 #: an object to apply and the fabric that it is for; empty for what fabrics share
 Item = dict[str, typing.Any]
@@ -48,7 +48,7 @@ class NetworkPlan:
 def plan(
     intent: Intent,
     nodes: typing.Sequence[str],
-    ground: Observed,
+    answers: NodeAnswers,
     addresses: AddressFacts,
     operators: OperatorFacts,
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
@@ -65,11 +65,11 @@ def plan(
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
     rendered = network.render(
-        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _list_functions(intent, ground)
+        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _list_functions(intent, answers)
     )
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
-    findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, ground.hcas, intent.cluster), nodes)
+    findings = lint_all(intent.fabrics, policies, read_cluster_before(operators, answers.hcas, intent.cluster), nodes)
     stopped = read_held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
@@ -143,12 +143,12 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
     )
 
 
-def _list_functions(intent: Intent, ground: Observed) -> dict[str, dict[str, tuple[str, ...]]]:
+def _list_functions(intent: Intent, answers: NodeAnswers) -> dict[str, dict[str, tuple[str, ...]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
     return {
         fabric.name: {
             node: tuple(member.hca.pci.address for member in members if member.hca.pci)
-            for node, members in ground.members(fabric).members.items()
+            for node, members in answers.members(fabric).members.items()
         }
         for fabric in intent.fabrics
     }

@@ -14,7 +14,8 @@ import dataclasses
 import typing
 
 from .._analysis.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import Fleet, wishes
+from .._check.platform.firmware_fleet import Fleet
+from .._check.platform.firmware_settings import list_desired_settings
 from .._model.base.text import folded
 from .._model.intent.intent import Fabric
 from .._model.kubernetes.node_roll import NodeDifferences
@@ -213,7 +214,7 @@ def _make_groups(
         platform = platforms.get(node, ObservedPlatform()).value
         functions = {function.address: function for function in platform.functions} if platform is not None else {}
         for pci in (member.hca.pci for member in members):
-            nic, seen = (fleet.nic(node, pci.address), fleet.of(node, pci.address)) if pci else (None, None)
+            nic, seen = (fleet.nic_of(node, pci.address), fleet.firmware_of(node, pci.address)) if pci else (None, None)
             if pci is not None and nic is not None and not nic.dpu and not (seen is not None and seen.dpu):
                 found.setdefault(pci.device.lower(), []).append(
                     _Card(node, pci.address, nic, _settled(fabric, functions.get(pci.address), seen, fleet))
@@ -229,7 +230,7 @@ def _settled(
     if function is None:
         return False
     shown = seen if seen is not None else HcaFirmware(function.address)
-    for wish in wishes(fabric, shown, fleet.intent):
+    for wish in list_desired_settings(fabric, shown, fleet.intent):
         setting = shown.setting(wish.name)
         if setting is not None and wish.met(setting.next) is False:
             return False

@@ -12,7 +12,8 @@ import dataclasses
 import typing
 
 from .._analysis.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import DesiredSetting, Fleet, in_force, wishes
+from .._check.platform.firmware_fleet import Fleet
+from .._check.platform.firmware_settings import DesiredSetting, is_in_force, list_desired_settings
 from .._model.kubernetes.node_roll import NodeDifference
 from .._model.kubernetes.observers import LOOKS_ONLY
 from .._model.node.firmware import FirmwareSetting, HcaFirmware, NodeFirmwarePlan
@@ -75,13 +76,13 @@ def plan_host(node: str, memberships: typing.Iterable[Membership], platform: Nod
         fabric = fabrics[membership.fabric]
         for hca in (member.hca for member in membership.members.get(node, ())):
             function = functions.get(hca.pci.address) if hca.pci else None
-            seen = fleet.of(node, function.address) if function is not None else None
-            if function is None or seen is None or fleet.nic(node, function.address) is not None:
+            seen = fleet.firmware_of(node, function.address) if function is not None else None
+            if function is None or seen is None or fleet.nic_of(node, function.address) is not None:
                 continue
             lacks = [
                 Unmet(function.address, wish, setting, now, stored)
-                for wish, setting, stored in _known(wishes(fabric, seen, fleet.intent), seen)
-                for now in [in_force(wish, setting, fabric, function)]
+                for wish, setting, stored in _known(list_desired_settings(fabric, seen, fleet.intent), seen)
+                for now in [is_in_force(wish, setting, fabric, function)]
                 if not (now and stored)
             ]
             if seen.dpu:

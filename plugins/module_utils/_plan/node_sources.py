@@ -9,7 +9,7 @@ import typing
 
 from .._analysis.fleet.bios import Wanted, in_words, list_states
 from .._analysis.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import Fleet
+from .._check.platform.firmware_fleet import Fleet
 from .._model.kubernetes.node_roll import Needs, NodeDifference, NodeDifferences
 from .._model.kubernetes.observers import LOOKS_ONLY
 from .._model.node.bios import NodeBios

@@ -8,7 +8,14 @@ import dataclasses
 import typing
 
 from .._analysis.controllers.installation import name_way_to_trust
-from .._analysis.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
+from .._analysis.controllers.olm import group_trouble
+from .._analysis.controllers.olm_state import (
+    OlmState,
+    find_pinned_version,
+    list_packages,
+    subscription_of,
+    subscriptions_of,
+)
 from .._model.operators.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
 from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
@@ -31,7 +38,7 @@ class _Refusal(Exception):
         self.why, self.remedy = why, remedy
 
 
-def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing.Mapping[str, str]) -> Arranged:
+def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: typing.Mapping[str, str]) -> Arranged:
     """Objects of all operators that can be had. One that can't does not keep the others back, and gets nothing made.
 
     :param untrusted: namespaces in which nothing may be made, and why
@@ -70,7 +77,7 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
     return Arranged(tuple(made.values()), tuple(waited_for), tuple(refused))
 
 
-def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Seen) -> None:
+def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> None:
     """:raises _Refusal: what is asked for contradicts itself, or what is there"""
     if sum(other.package == wish.package for other in wishes) > 1:
         raise _Refusal(f"package {wish.package} is asked for more than once", "Name it once")
@@ -105,13 +112,13 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
             raise _Refusal(trouble.why, trouble.remedy)
 
 
-def _only_ours(space: str, seen: Seen) -> bool:
+def _only_ours(space: str, seen: OlmState) -> bool:
     """Return whether the one OperatorGroup of a namespace is the collection's, so that it can be changed."""
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
 
 
-def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
+def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmState) -> OperatorWish:
     """Return the wish with its channel and catalog. What an operator that is there came from stays: a default that
     changes in the catalog is no wish.
 
@@ -126,7 +133,7 @@ def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen)
         return dataclasses.replace(
             wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen)
         )
-    found = offers(wish, seen)
+    found = list_packages(wish, seen)
     if len(found) > 1:
         names = ", ".join(f"{item.catalog_namespace}/{item.catalog}" for item in found)
         raise _Refusal(
@@ -140,11 +147,11 @@ def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen)
     else:
         wish = _only_catalog(wish, seen)
     wish = _examined(wish, seen)
-    default = next((item.default_channel for item in offers(wish, seen)), "")
+    default = next((item.default_channel for item in list_packages(wish, seen)), "")
     return dataclasses.replace(wish, channel=wish.channel or default)
 
 
-def _space_of(source: str, seen: Seen) -> str:
+def _space_of(source: str, seen: OlmState) -> str:
     """:raises _Refusal: no CatalogSource of this name, or several"""
     spaces = [item.namespace for item in seen.catalogs.values() if item.name == source]
     if OPENSHIFT_CATALOGS in spaces:
@@ -158,7 +165,7 @@ def _space_of(source: str, seen: Seen) -> str:
     return spaces[0]
 
 
-def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
+def _only_catalog(wish: OperatorWish, seen: OlmState) -> OperatorWish:
     """Return the one catalog of a cluster that does not tell what its catalogs offer.
 
     :raises _Refusal: there is none, or not one only, or none of them has the package
@@ -186,7 +193,7 @@ def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
     return dataclasses.replace(wish, source=catalog.name, source_namespace=catalog.namespace)
 
 
-def _examined(wish: OperatorWish, seen: Seen) -> OperatorWish:
+def _examined(wish: OperatorWish, seen: OlmState) -> OperatorWish:
     """A Subscription that can't be resolved keeps OLM from all others of its namespace, so that none is made.
 
     :raises _Refusal: the catalog has no such package, channel or version
@@ -201,7 +208,7 @@ def _examined(wish: OperatorWish, seen: Seen) -> OperatorWish:
         )
     if seen.packages is None or not catalog.ready:
         return wish
-    found = offers(wish, seen)
+    found = list_packages(wish, seen)
     if not found:
         raise _Refusal(
             f"catalog {name} has no package {wish.package}",
@@ -219,10 +226,10 @@ def _examined(wish: OperatorWish, seen: Seen) -> OperatorWish:
     return wish
 
 
-def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
+def _examine_version(wish: OperatorWish, package: Package, seen: OlmState) -> None:
     channel = wish.channel or package.default_channel
     versions = [name for item in package.channels if item.name == channel for name in item.versions]
-    name = pinned(dataclasses.replace(wish, channel=channel), seen)
+    name = find_pinned_version(dataclasses.replace(wish, channel=channel), seen)
     if name and versions and name not in versions:
         raise _Refusal(
             f"channel {channel} of package {wish.package} has no {name}; it has: {', '.join(versions[:20])}",
@@ -230,9 +237,9 @@ def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
         )
 
 
-def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> typing.Iterator[Resource]:
+def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmState) -> typing.Iterator[Resource]:
     yield render_namespace(wish.namespace)
     groups = [item for item in seen.groups.values() if item.namespace == wish.namespace]
     if not groups or groups[0].ours:
         yield render_operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
-    yield render_subscription(there.name if there else wish.package, wish, pinned(wish, seen))
+    yield render_subscription(there.name if there else wish.package, wish, find_pinned_version(wish, seen))

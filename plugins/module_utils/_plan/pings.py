@@ -13,11 +13,16 @@ from .._analysis.schedule.pings import Endpoint, Pair, plan, schedule
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import is_infiniband
 from .._model.measurement.reachability import PingPlan, PingSchedule
-from .observed import Observed
+from .node_answers import NodeAnswers
 
 
 def make_ping_schedule(
-    intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int
+    intent: Intent,
+    answers: NodeAnswers,
+    most_rounds: typing.Optional[int],
+    parallel: int,
+    limit_seconds: int,
+    forks: int,
 ) -> PingSchedule:
     """Return the plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports
     it as not measured.
@@ -32,7 +37,7 @@ def make_ping_schedule(
     :param forks: nodes that Ansible works on at once
     """
     rails: dict[tuple[str, int], dict[str, Endpoint]] = {}
-    members = {fabric.name: ground.members(fabric) for fabric in intent.fabrics if is_infiniband(fabric)}
+    members = {fabric.name: answers.members(fabric) for fabric in intent.fabrics if is_infiniband(fabric)}
     for name, membership in members.items():
         for node, its in membership.members.items():
             for member in its:
@@ -46,11 +51,11 @@ def make_ping_schedule(
     def more(number: int) -> typing.Iterable[Pair]:
         name, rail = list(rails)[number]
         if name not in covers:
-            covers[name] = _group_by_links(find_paths(fabrics[name], members[name], ground.topologies())[0])
+            covers[name] = _group_by_links(find_paths(fabrics[name], members[name], answers.topologies())[0])
         return covers[name].get(rail, ())
 
     planned = plan(rails.values(), most_rounds, more)
-    return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
+    return schedule({name: planned.get(name, PingPlan()) for name in answers.hcas}, parallel, limit_seconds, forks)
 
 
 def _group_by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:

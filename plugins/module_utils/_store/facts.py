@@ -16,7 +16,8 @@ import typing
 from urllib.parse import quote
 
 from .._model.base.errors import wrap_unforeseen
-from .._model.base.load import LoadError, load, to_data
+from .._model.base.load import load, to_data
+from .._model.base.load_error import LoadError
 from .._model.base.plausible import wrong_schema, wrong_time
 from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.base.text import cut, cut_texts
@@ -27,7 +28,7 @@ from .._model.run.findings import MOST_WAIVERS
 from .._parse.limits import MIB, excess_of
 from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
-Observed = dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 #: what to do with a file that a run did not leave like this
 _ANEW = "Remove the file and run the stage again"
@@ -187,16 +188,16 @@ class FactFolder:
         except OSError:
             return False
 
-    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Observed]:
+    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Data]:
         """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
         return {node: self._observed(kind, node) for node in nodes}
 
-    def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
+    def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
         """Return all that this run saw of a node: values by kind, and by kind why there is none.
 
         :raises FileError: the folder can't be read
         """
-        values: Observed = {}
+        values: Data = {}
         errors: dict[str, str] = {}
         for kind in filter(_KIND.match, list_names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
             try:
@@ -272,7 +273,7 @@ class FactFolder:
             )
         return found
 
-    def _observed(self, kind: str, node: str) -> Observed:
+    def _observed(self, kind: str, node: str) -> Data:
         try:
             fact = self.read(kind, node)
         except FileError as error:

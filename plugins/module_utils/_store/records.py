@@ -11,7 +11,8 @@ import dataclasses
 import os
 import typing
 
-from .._model.base.load import LoadError, load
+from .._model.base.load import load
+from .._model.base.load_error import LoadError
 from .._model.base.plausible import wrong_schema, wrong_time
 from .._model.base.redact import redact
 from .._model.base.text import cut_texts

@@ -10,9 +10,11 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import GRACE, SuspectTimer, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import GRACE, SuspectTimer
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
@@ -596,7 +598,7 @@ def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_i
             PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4)
             for ends, speed in ((("a", "b"), 9.0), (("b", "a"), low))
         )
-        return bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, tuple(pairs))))
+        return bandwidth.check(intent, facts.Facts(("a", "b"), BandwidthFacts(pods, tuple(pairs))))
 
     found = judge(intent, 5.5)
     assert {(finding.check, finding.status) for finding in found} == {
@@ -619,7 +621,7 @@ def test_a_network_that_promises_rdma_and_has_none_fails() -> None:
     )
     shared = intent_of(made("rdma_shared", name="macvlan"))
     assert ("bandwidth.pod", "fail") in judged(
-        bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ())))
+        bandwidth.check(shared, facts.Facts(("a", "b"), BandwidthFacts(pods, ())))
     )
 
 

@@ -10,18 +10,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.blamed import collect_findings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.observed import Observed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, UNKNOWN, Finding, ok
 
 
 @dataclasses.dataclass(frozen=True)
-class Observed:
-    value: typing.Optional[float]
-    error: typing.Optional[str] = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Facts:
-    nodes: dict[str, Observed]
+    nodes: dict[str, Observed[float]]
     limits: dict[str, int] = dataclasses.field(default_factory=dict)
 
 

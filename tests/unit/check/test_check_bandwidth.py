@@ -13,13 +13,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.completions import COMPLETIONS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES, explain_cause
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
-    Facts,
-    check,
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import (
     keep_valid_results,
     split_verdicts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import olm
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -85,7 +85,7 @@ def unreferenced(**changes: typing.Any) -> OperatorStatus:
     text = (pathlib.Path(__file__).parent.parent / "fixtures/public/olm-unreferenced.yaml").read_text()
     subscription = dataclasses.replace(parse_subscription(yaml.safe_load(text)), **changes)
     catalog = Catalog("redhat-operator-index", "openshift-marketplace", "READY")
-    seen = Seen(
+    seen = OlmState(
         {(catalog.namespace, catalog.name): catalog},
         subscriptions={(subscription.namespace, subscription.name): subscription},
         versions={(SRIOV_SPACE, CSV): ServiceVersion(CSV, SRIOV_SPACE, "Succeeded")},
@@ -135,7 +135,7 @@ def test_of_several_operator_groups_the_one_that_fits_is_kept_by_name() -> None:
         (SRIOV_SPACE, name): OperatorGroup(name, SRIOV_SPACE, targets)
         for name, targets in (("all", ()), ("fits", (SRIOV_SPACE,)), ("third", ()))
     }
-    found = olm.group_trouble(SRIOV_SPACE, (SRIOV_SPACE,), Seen(groups=groups))
+    found = olm.group_trouble(SRIOV_SPACE, (SRIOV_SPACE,), OlmState(groups=groups))
     assert (
         found is not None
         and found.remedy == f"Keep one of them, such as fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"

@@ -20,7 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.susp
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import common_causes, pairs
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,

@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
     UsedHca,
     find_causes,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
     CollectiveFigure,
@@ -23,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.j
     judge_inside,
     pick_figure,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,

@@ -11,12 +11,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
-    Proof,
-    RequiredProof,
-    count_rows,
-    prove_run,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, count_rows, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import (
     NcclTestFigure,
     NcclTestRank,

@@ -15,14 +15,11 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import CollectiveGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import RailTrial
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, plan_proof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import pick_figure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
-    Proof,
-    RequiredProof,
-    prove_run,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl_tests import NcclTests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (

@@ -10,7 +10,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import find_mistakes, pick_fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     Collectives,
     ExpectedBusbw,

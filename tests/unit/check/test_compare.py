@@ -14,7 +14,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.comparison import (
     FabricBandwidth,
     Figure,

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware_fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     DPU_MODE,
@@ -293,10 +293,10 @@ def test_what_the_operator_of_nvidia_says() -> None:
 
 
 def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:
-    seen = firmware.collect_fleet(
+    seen = firmware_fleet.collect_fleet(
         healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),))
     )
-    assert seen.nic("10.0.0.1", ADDRESS) is None and seen.nic("10.0.0.2", ADDRESS) is not None
+    assert seen.nic_of("10.0.0.1", ADDRESS) is None and seen.nic_of("10.0.0.2", ADDRESS) is not None
 
 
 def test_all_that_is_wrong_with_an_hca_is_one_finding() -> None:
@@ -314,12 +314,14 @@ def test_the_usual_version_is_found_once_for_a_model(monkeypatch: pytest.MonkeyP
     base = of(healthy(PAIR), "hcas")[NODE].value.hcas[0]
     hcas = [dataclasses.replace(base, name=f"mlx5_{number}", firmware=f"28.{number}.1") for number in range(50)]
     membership = Membership("compute", ("0x1",), {NODE: tuple(Member(rail, hca) for rail, hca in enumerate(hcas))})
-    seen = firmware.collect_fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
-    monkeypatch.setattr(firmware, "_find_parts", None)
-    assert [firmware._find_usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
+    seen = firmware_fleet.collect_fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
+    monkeypatch.setattr(firmware_fleet, "split_version", None)
+    assert [firmware_fleet.find_usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
 
 
 def test_of_two_answers_about_one_hca_the_first_counts() -> None:
     two = tuple(HcaFirmware(ADDRESS, settings_from=tool) for tool in ("mstconfig", "devlink"))
-    seen = firmware.collect_fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
-    assert seen.of(NODE, ADDRESS) == two[0] and seen.of(NODE, "0000:99:00.0") is None
+    seen = firmware_fleet.collect_fleet(
+        healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(())
+    )
+    assert seen.firmware_of(NODE, ADDRESS) == two[0] and seen.firmware_of(NODE, "0000:99:00.0") is None

@@ -16,8 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.line
     find_line_rates,
     find_pcie,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load_exactly
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,

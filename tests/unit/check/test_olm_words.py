@@ -11,7 +11,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import Seen, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_state import OlmState
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.olm_words import (
     ANYWHERE,
     GENERAL,
@@ -330,7 +331,7 @@ def judged(
     version: typing.Optional[ServiceVersion] = None,
     catalog: typing.Optional[Catalog] = None,
 ) -> typing.Any:
-    seen = Seen(
+    seen = OlmState(
         catalogs={("m", "c"): catalog or Catalog("c", "m", "READY")},
         subscriptions={("ops", "a"): subscription},
         versions={} if version is None else {("ops", version.name): version},

@@ -10,7 +10,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.partitions import shared
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     ObservedTopologies,

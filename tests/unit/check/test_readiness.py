@@ -15,16 +15,15 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.sriov_operator import nearest_match
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import GRACE, SuspectTimer
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import (
     BOOTS,
-    GRACE,
     LOSSES,
-    SuspectTimer,
     judge,
     judge_node,
     judge_release,
-    unseen,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov_state import describe_unwritten
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import (
     ClusterState,
     Judgement,
@@ -473,7 +472,7 @@ def test_two_policies_on_one_function_are_both_seen() -> None:
     mine = dataclasses.replace(POLICY, pf_names=("eth2#0-1",))
     groups = (dataclasses.replace(WANTED.groups[0], last=1), VfGroup("other", "x", first=2, last=5))
     both = dataclasses.replace(WANTED, vfs_count=6, mtu=9000, groups=groups)
-    assert unseen(mine, dataclasses.replace(STATE, wanted=(both,)), ("0000:01:00.0",)) == ""
+    assert describe_unwritten(mine, dataclasses.replace(STATE, wanted=(both,)), ("0000:01:00.0",)) == ""
 
 
 def test_every_node_of_every_fabric_is_judged() -> None:
@@ -624,7 +623,7 @@ def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(
 def test_link_types_are_the_same_in_capitals_or_not() -> None:
     policy = dataclasses.replace(POLICY, link_type="eth")
     as_written = dataclasses.replace(STATE, wanted=(dataclasses.replace(WANTED, link_type="ETH"),))
-    assert unseen(policy, as_written, ("0000:01:00.0",)) == ""
+    assert describe_unwritten(policy, as_written, ("0000:01:00.0",)) == ""
 
 
 def test_nodes_of_two_pools_have_a_turn_each() -> None:

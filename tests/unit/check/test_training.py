@@ -18,7 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job import ra
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.problems import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,

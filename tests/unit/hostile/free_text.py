@@ -42,11 +42,7 @@ TABLE: dict[str, str] = {
         did; NodePlan reasons lost blockers;
         NodePlatform errors; NodeProfile message; NodeSetting why remedy; NodeState last_sync_error; NodeStep lost
         blockers reasons also notes; NodeTuning
-        unread; ObservedBios error; ObservedClock error; ObservedFirmware error; ObservedHcas error; ObservedNeighbours
-        error; ObservedPings error;
-        ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText
-        error; ObservedTopologies error;
-        ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
+        unread; Observed error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
         OperatorStatus detail remedy; OperatorsSeen
         errors untrusted;
         PairLayers why;
@@ -144,7 +140,7 @@ TABLE: dict[str, str] = {
     "a value of a tool or a file of the node, compared with a table and shown": (
         """
         Boot boot machine;
-        Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters
+        Identity uuid serials; NodePlatform kernel_arguments; Observed[dict] value; Observed[str] value; PortCounters
         counters wide; RowReading value where;
         PerftestReport parameters; FirmwareSetting next current default; NodeTuning rows"""
     ),

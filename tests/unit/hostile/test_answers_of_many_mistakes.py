@@ -10,7 +10,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, load_all
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_all
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import MOST_SELECTED
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import ObservedPlatform

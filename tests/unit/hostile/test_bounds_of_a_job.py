@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import MOST_HINTS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import MOST_HINTS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_workload

@@ -16,14 +16,14 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import pages, rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl_variables import KNOWN, OTHERS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import (
     MOST_HINTS,
     MOST_KNOWN,
     Hints,
     LoadError,
-    load_all,
     nearest,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_all
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.check_ids import CHECKS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (

@@ -13,8 +13,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import client
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observers, watch
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers, _View
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers, watch
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import Change, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
     UID,
@@ -83,8 +84,9 @@ def event(number: int, uid: str, time: str = "2026-11-28T11:00:00Z") -> Item:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer_view, "MOST_EVENTS", 100)
     monkeypatch.setattr(observers, "MOST_EVENTS", 100)
-    monkeypatch.setattr(observers, "MOST_OF_OBJECT", 10)
+    monkeypatch.setattr(observer_view, "MOST_OF_OBJECT", 10)
 
 
 def stranger(number: int) -> str:
@@ -98,10 +100,10 @@ def test_events_about_other_objects_hide_none_of_the_observers_from_the_first_lo
     mine["metadata"]["name"] = "linerate-observer-o1.18a0"
     flood = [event(number, stranger(number)) for number in range(2, 2000)]
     server = Server(pods=[observer("o1")], daemonsets=[], nodes=[], events=[*flood, mine])
-    found = observers.seen_in(Cluster(server), "linerate-observers")
+    found = observer_view.seen_in(Cluster(server), "linerate-observers")
     assert [item.message for item in found.events] == ["cause 1"]
     feed = server.feed = WatchFeed(
-        Cluster(server), {}, ("Event",), only={"Event": observers.is_about_observers}, most={"Event": 100}
+        Cluster(server), {}, ("Event",), only={"Event": observer_view.is_about_observers}, most={"Event": 100}
     )
     feed._follow("Event")
     (change,) = feed.gather(0.0)
@@ -116,7 +118,7 @@ def test_a_list_of_a_few_objects_ends_however_few_are_chosen(monkeypatch: pytest
 
 @pytest.mark.usefixtures("small")
 def test_events_without_end_leave_the_telling_ones_of_the_observers() -> None:
-    view = _View("linerate-observers")
+    view = ObserverView("linerate-observers")
     view.replace("Pod", [observer("o1")])
     view.replace("Event", [event(1, UID[:-1] + "2", "2026-11-28T10:00:00Z")])
     for number in range(2, 2000):
@@ -128,7 +130,7 @@ def test_events_without_end_leave_the_telling_ones_of_the_observers() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_events_without_end_about_one_pod_leave_its_newest() -> None:
-    view = _View("linerate-observers")
+    view = ObserverView("linerate-observers")
     view.replace("Pod", [observer("o1")])
     view.replace("Event", [event(n, UID[:-1] + "2", f"2026-11-28T11:{n // 60:02}:{n % 60:02}Z") for n in range(101)])
     assert sorted(item.message for item in view.seen().events) == sorted(f"cause {n}" for n in range(91, 101))

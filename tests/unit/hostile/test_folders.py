@@ -28,7 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.again import (
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store import files
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, read_start

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import judge_log, leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_memory
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -131,7 +131,7 @@ def test_a_log_costs_few_times_its_length(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_forged_log_costs_eight_times_its_length_or_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_LEAST", LEAST)
+    monkeypatch.setattr(nccl_memory, "_LEAST", LEAST)
     text = text_of(kind, MEGABYTE // 8, FORGED)
     lines = text.splitlines(keepends=True)
     tracemalloc.start()
@@ -146,7 +146,7 @@ def test_a_forged_log_costs_eight_times_its_length_or_is_refused(kind: str, monk
 @pytest.mark.parametrize("kind", ["processes", "threads", "ranks without a communicator"])
 def test_a_log_that_is_forged_in_many_files_costs_no_more(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each process names files and hosts beside its own."""
-    monkeypatch.setattr(nccl_log, "_LEAST", LEAST)
+    monkeypatch.setattr(nccl_memory, "_LEAST", LEAST)
     text = text_of(kind, MEGABYTE // 32, FORGED)
     lines = [line.replace("w:", f"w{number % 50}:", 1) for number, line in enumerate(text.splitlines(keepends=True))]
     tracemalloc.start()
@@ -161,7 +161,7 @@ def test_a_log_that_is_forged_in_many_files_costs_no_more(kind: str, monkeypatch
 @pytest.mark.parametrize("kind", FORGED)
 def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As much noise between the lines of a forger as is needed not to be refused."""
-    monkeypatch.setattr(nccl_log, "_LEAST", 0)
+    monkeypatch.setattr(nccl_memory, "_LEAST", 0)
     noise = "x" * 125 + "\n"
     lines, number, read = [noise], 0, 0
     reader = nccl_log._Reader()
@@ -170,12 +170,12 @@ def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, mon
         number += 1
         for _more in range(100):
             # what one line of the kind costs at most: 100 devices
-            if reader._kept + 35000 < 8 * read:
+            if reader._budget.kept + 35000 < 8 * read:
                 break
-            reader.read([noise])
+            reader.read_lines([noise])
             lines.append(noise)
             read += len(noise)
-        reader.read([line])
+        reader.read_lines([line])
         lines.append(line)
         read += len(line)
     tracemalloc.start()
@@ -187,7 +187,7 @@ def test_what_a_log_may_hold_at_most_costs_eight_times_its_length(kind: str, mon
 
 
 def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
+    monkeypatch.setattr(nccl_memory, "_LEAST", 10_000)
     with pytest.raises(ParseError) as refused:
         parse(FORGED["processes"](number) for number in range(1000))
     assert (
@@ -198,7 +198,7 @@ def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: p
 
 
 def test_a_log_without_an_end_is_refused_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_MOST_KEPT", 100_000)
+    monkeypatch.setattr(nccl_memory, "_MOST_KEPT", 100_000)
     noise = "x" * 10_000 + "\n"
     with pytest.raises(ParseError, match="forges lines"):
         parse(line for number in range(1000) for line in (noise, FORGED["processes"](number)))
@@ -212,15 +212,15 @@ def test_a_log_without_an_end_is_refused_however_long_it_is(monkeypatch: pytest.
     ],
 )
 def test_a_log_of_a_job_is_never_refused_for_its_length(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
+    monkeypatch.setattr(nccl_memory, "_LEAST", 10_000)
     log = parse(job.lines())
     assert [len(item.ranks) for item in log.communicators] == [128]
 
 
 @pytest.mark.parametrize("kind", ["GPUDirect RDMA of networks", "distances", "virtual devices"])
 def test_what_a_process_says_of_its_devices_is_counted(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
-    monkeypatch.setattr(nccl_log, "_GROWTH", 0)
+    monkeypatch.setattr(nccl_memory, "_LEAST", 10_000)
+    monkeypatch.setattr(nccl_memory, "_GROWTH", 0)
     with pytest.raises(ParseError, match="forges lines"):
         parse(FORGED[kind](number) for number in range(100))
 
@@ -257,7 +257,7 @@ def flood(host: str, number: int) -> list[str]:
 @pytest.mark.parametrize("made_up", ["c", "c{}"])
 def test_a_file_that_names_too_much_is_left_out_by_its_name(made_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of one pod are an error of this pod, whichever hosts it makes up: the fact of the job stays readable."""
-    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
     forged = [line for number in range(500) for line in flood(made_up.format(number), 5)]
     files = {"a.log": honest("a", 0), "c.log": [*honest("c", 1), *forged], "b.log": honest("b", 1)}
     log = parse_files(files.items(), "files")
@@ -273,7 +273,7 @@ def test_a_file_that_names_too_much_is_left_out_by_its_name(made_up: str, monkey
 def test_a_host_that_names_too_much_is_left_out_where_all_ranks_are_in_one_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
     lines = [*honest("a", 0), *flood("c", 2000), *honest("b", 1), *honest("c", 1)]
     log = parse_files([("all.log", lines)], "hosts")
     assert [item.source for item in log.left_out] == ["c"]
@@ -281,7 +281,7 @@ def test_a_host_that_names_too_much_is_left_out_where_all_ranks_are_in_one_file(
 
 
 def test_variables_of_a_process_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl_log, "_MOST_OF_SOURCE", MEGABYTE)
+    monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
     lines = [
         f"c:{pid}:1 [0] NCCL INFO NCCL_{number} set by environment to {'x' * 499}.\n"
         for pid in range(4)

@@ -12,15 +12,16 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.observed import is_observed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample
 
 from . import without_limits
-from .test_parsers import Hint, Path, annotated, changed, classes_of, hints_of, origin_of
+from .test_parsers import Hint, Path, annotated, changed, classes_of, hints_of, origin_of, place_of
 
 #: a place in data, and what limits it
 Limit = tuple[Path, typing.Union[Bound, Range]]
-OBSERVED = ["value", "error"]
 
 
 def fact_classes() -> tuple[typing.Any, ...]:
@@ -33,7 +34,7 @@ def fact_classes() -> tuple[typing.Any, ...]:
 
 def observed_classes() -> list[typing.Any]:
     """Those of one node's answer."""
-    return [cls for cls in fact_classes() if [field.name for field in dataclasses.fields(cls)] == OBSERVED]
+    return [cls for cls in fact_classes() if is_observed(cls)]
 
 
 def is_open(hint: Hint) -> bool:
@@ -105,9 +106,9 @@ def beyond(limit: typing.Union[Bound, Range], value: typing.Any) -> tuple[typing
 
 def test_every_list_mapping_and_number_of_facts_has_a_limit_or_a_reason_to_have_none() -> None:
     without = {
-        f"{cls.__name__}.{field.name}"
+        place_of(cls, field.name)
         for cls in fact_classes()
-        for field in dataclasses.fields(cls)
+        for field in dataclasses.fields(class_of(cls))
         if is_open(hints_of(cls)[field.name])
     }
     listed = without_limits.listed()
@@ -115,7 +116,7 @@ def test_every_list_mapping_and_number_of_facts_has_a_limit_or_a_reason_to_have_
     assert listed - without == set(), "these have a limit by now, or are gone"
 
 
-@pytest.mark.parametrize("cls", observed_classes(), ids=lambda cls: str(cls.__name__))
+@pytest.mark.parametrize("cls", observed_classes(), ids=str)
 def test_what_is_beyond_its_limit_is_an_error_of_its_node_by_name(cls: typing.Any) -> None:
     whole = sample(cls)
     assert load(cls, whole).value is not None
@@ -136,9 +137,9 @@ def test_nothing_of_one_node_is_without_a_limit_but_values_that_are_shown() -> N
     for cls in observed_classes():
         classes_of(cls, of_nodes)
     without = {
-        f"{cls.__name__}.{field.name}"
+        place_of(cls, field.name)
         for cls in of_nodes
-        for field in dataclasses.fields(cls)
+        for field in dataclasses.fields(class_of(cls))
         if is_open(hints_of(cls)[field.name])
     }
-    assert without == {"BiosAttribute.current", "BiosAttribute.pending", "ObservedSettings.value"}
+    assert without == {"BiosAttribute.current", "BiosAttribute.pending", "Observed[dict].value"}

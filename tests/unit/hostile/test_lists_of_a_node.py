@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import Facts as DiscoverFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenSubnet, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (

@@ -22,7 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.foreign import objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.foreign import Judged, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import NamespaceStays, Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers_namespace import NamespaceStays
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 

@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finaliz
     is_bare,
     take_off,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import container_on, seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import container_on, seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import explain_lacking
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods

@@ -14,6 +14,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import adds_to, strangers
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
+    observer_view,
+    observers_namespace,
+    observers_removal,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observers as run
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -41,7 +46,7 @@ class World(play.World):
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[World]:
-    monkeypatch.setattr(run, "LOOK", 0.01)
+    monkeypatch.setattr(observers_removal, "LOOK", 0.01)
     monkeypatch.setattr(run, "SETTLE", 0.01)
     world = World(play.node("worker-1"), openshift=True)
     world.start()
@@ -71,7 +76,7 @@ def test_who_takes_the_name_of_a_swept_namespace_gets_no_observers(world: World,
         world.lingers = 2
         world.remove(FOLDER, world.all("Namespace", "")[0])
     world.takes = True
-    with pytest.raises(run.TakenNamespace, match="somebody else made one") as raised:
+    with pytest.raises(observers_namespace.TakenNamespace, match="somebody else made one") as raised:
         begin(world)
     assert "kubectl get rolebindings" in raised.value.remedy
     assert uid(world) == "a-tenants" and not any(
@@ -94,7 +99,7 @@ def test_a_namespace_that_is_another_one_before_the_daemonset_is_made_gets_none(
         return made
 
     monkeypatch.setattr(run, "apply_all", exchange)
-    with pytest.raises(run.TakenNamespace):
+    with pytest.raises(observers_namespace.TakenNamespace):
         begin(world)
     assert uid(world) == "a-tenants" and not world.all("DaemonSet")
 
@@ -217,11 +222,11 @@ def test_a_pod_with_the_labels_of_the_observers_is_not_connected_to(world: World
             pods,
             {**observer, "metadata": {**observer["metadata"], "name": name, "uid": name, "ownerReferences": owners}},
         )
-    assert run.container_on(cluster, play.NAMESPACE, "worker-1").pod == "linerate-observer-worker-1"
+    assert observer_view.container_on(cluster, play.NAMESPACE, "worker-1").pod == "linerate-observer-worker-1"
     world.stand["worker-1"] = None
     world.remove(pods, observer)
     with pytest.raises(RdmaError, match="no_pod"):
-        run.container_on(cluster, play.NAMESPACE, "worker-1")
+        observer_view.container_on(cluster, play.NAMESPACE, "worker-1")
 
 
 def test_mirror_pods_hold_up_no_end_in_a_prepared_namespace(world: World) -> None:

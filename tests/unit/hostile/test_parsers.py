@@ -21,7 +21,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Form, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours
 from ansible_collections.linerate.rdma.tests.unit.house.test_folder import sample
@@ -85,16 +87,28 @@ def is_free(hint: Hint) -> bool:
 
 
 @functools.cache
-def hints_of(cls: typing.Any) -> dict[str, Hint]:
-    return typing.get_type_hints(cls, include_extras=True)
+def hints_of(of: typing.Any) -> dict[str, Hint]:
+    """The types of a dataclass's fields, or of a function's parameters."""
+    if inspect.isfunction(of):
+        return typing.get_type_hints(of, include_extras=True)
+    return read_hints(of)
+
+
+def place_of(cls: typing.Any, field: str) -> str:
+    """A field as the lists of reasons name it; that of a value by the type of the value: ``Observed[str].value``."""
+    name = str(class_of(cls).__name__)
+    hint = hints_of(class_of(cls))[field]
+    if getattr(hint, "__parameters__", ()):
+        name += f"[{class_of(unbound(typing.get_args(cls)[0])).__name__}]"
+    return f"{name}.{field}"
 
 
 def classes_of(hint: Hint, found: dict[typing.Any, None]) -> None:
     """All dataclasses that a type holds."""
     hint = unbound(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
+    if dataclasses.is_dataclass(class_of(hint)) and hint not in found:
         found[hint] = None
-        for field in dataclasses.fields(hint):
+        for field in dataclasses.fields(class_of(hint)):
             classes_of(hints_of(hint)[field.name], found)
     for part in typing.get_args(hint) if origin_of(hint) not in (typing.Annotated, typing.Literal) else ():
         classes_of(part, found)
@@ -115,9 +129,9 @@ def read_classes() -> tuple[typing.Any, ...]:
 
 def test_every_text_that_is_read_has_a_form_or_a_reason_to_have_none() -> None:
     free = {
-        f"{cls.__name__}.{field.name}"
+        place_of(cls, field.name)
         for cls in read_classes()
-        for field in dataclasses.fields(cls)
+        for field in dataclasses.fields(class_of(cls))
         if is_free(hints_of(cls)[field.name])
     }
     listed = free_text.listed()
@@ -137,8 +151,9 @@ def wrong_in(value: typing.Any, hint: Hint = None) -> typing.Iterator[str]:
     if origin_of(hint) is typing.Union and len(arguments) == 1:
         yield from wrong_in(value, arguments[0])
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        hints = hints_of(hint if class_of(hint) is type(value) else type(value))
         for field in dataclasses.fields(value):
-            for words in wrong_in(getattr(value, field.name), hints_of(value.__class__)[field.name]):
+            for words in wrong_in(getattr(value, field.name), hints[field.name]):
                 yield f"{type(value).__name__}.{field.name}: {words}"
     elif isinstance(value, dict):
         keys, values = arguments if origin_of(hint) is dict else (None, None)
@@ -237,9 +252,9 @@ def annotated(hint: Hint, path: Path = ()) -> typing.Iterator[tuple[Path, typing
     elif origin is dict:
         key, *_others = sample(hint)
         yield from annotated(arguments[1], (*path, key))
-    elif dataclasses.is_dataclass(hint):
-        for field in dataclasses.fields(hint):
-            yield from annotated(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))
+    elif dataclasses.is_dataclass(class_of(hint)):
+        for field in dataclasses.fields(class_of(hint)):
+            yield from annotated(hints_of(hint)[field.name], (*path, field.name))
 
 
 def is_recursive(cls: typing.Any) -> bool:
@@ -321,7 +336,7 @@ def test_every_form_takes_its_example_and_nothing_hostile() -> None:
         form
         for cls in read_classes()
         if not is_recursive(cls)
-        for field in dataclasses.fields(cls)
+        for field in dataclasses.fields(class_of(cls))
         for _path, form in formed(hints_of(cls)[field.name])
     }
     assert len(forms) > 20

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import pod_security
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import ENFORCE, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding

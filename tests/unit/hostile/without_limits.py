@@ -81,7 +81,7 @@ TABLE: dict[str, str] = {
     ),
     "a value of a BMC or of a module, whatever it is: compared as it is and shown, and cut where it is written": (
         """
-        BiosAttribute current pending; ObservedSettings value"""
+        BiosAttribute current pending; Observed[dict] value"""
     ),
 }
 

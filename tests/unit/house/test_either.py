@@ -8,12 +8,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
-    LoadError,
-    load,
-    load_all,
-    load_exactly,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_all, load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ManagerPort,
     ObservedSubnets,

@@ -14,8 +14,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import (
     list_changes,
+    read_answers,
     read_facts,
-    read_ground,
     unseen,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
@@ -38,6 +38,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.either import list_sides
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import class_of, read_hints
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
@@ -85,12 +86,12 @@ def sample(cls: typing.Any) -> typing.Any:
                 arguments[1]
             )
         }
-    if dataclasses.is_dataclass(cls):
+    if dataclasses.is_dataclass(class_of(cls)):
         # a value has no reason beside it why there is none
-        reasons = (list_sides(cls) or ((), ()))[1]
+        reasons = (list_sides(class_of(cls)) or ((), ()))[1]
         return {
-            name: getattr(cls, name, None) if name in reasons else sample(hint)
-            for name, hint in typing.get_type_hints(cls, include_extras=True).items()
+            name: getattr(class_of(cls), name, None) if name in reasons else sample(hint)
+            for name, hint in read_hints(cls).items()
         }
     return {str: "x", int: 1, float: 1.0, bool: True, bytes: "AA=="}.get(cls, {})
 
@@ -107,13 +108,13 @@ def fill(folder: FactFolder, stage: str) -> dict[str, typing.Any]:
         if isinstance(source, OfRun):
             expected[field] = getattr(start, source.field)
         elif isinstance(source, OfNodes):
-            value = sample(typing.get_type_hints(kind[1], include_extras=True)["value"])
+            value = sample(read_hints(kind[1])["value"])
             expected[field] = {node: {"value": value, "error": None} for node in NODES}
             of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
             if source.chosen:
                 of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
         elif isinstance(source, Chosen):
-            of_nodes[source.kind] = sample(typing.get_type_hints(kind[1], include_extras=True)["value"])
+            of_nodes[source.kind] = sample(read_hints(kind[1])["value"])
             of_cluster_lists[source.chosen] = list(NODES)
             expected[field] = {node: {"value": of_nodes[source.kind], "error": None} for node in NODES}
         elif isinstance(source, Planned):
@@ -256,7 +257,7 @@ def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str
 
 def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
     with pytest.raises(FileError, match="has not looked at the HCAs of any node"):
-        read_ground(folder)
+        read_answers(folder)
 
 
 def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder: FactFolder) -> None:
@@ -264,15 +265,15 @@ def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder
         assert {"hcas", "subnets"} <= set(unseen(folder, stage, INTENT)), stage
 
 
-def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
+def test_a_plan_is_made_from_the_nodes_that_answered(folder: FactFolder) -> None:
     folder.write("hcas", "worker-1", to_data(world.node(1)))
     folder.write("hcas", "worker-2", error="unreachable")
     folder.write("subnets", "worker-2", to_data(world.subnets()))
-    ground = read_ground(folder)
-    assert (dict(ground.hcas), dict(ground.subnets)) == ({"worker-1": world.node(1)}, {"worker-2": world.subnets()})
+    answers = read_answers(folder)
+    assert (dict(answers.hcas), dict(answers.subnets)) == ({"worker-1": world.node(1)}, {"worker-2": world.subnets()})
     folder.write("hcas", "worker-1", {"hca": []})
     # what can't be read of one node is its error, and never what it showed
-    assert dict(read_ground(folder).hcas) == {}
+    assert dict(read_answers(folder).hcas) == {}
 
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:

@@ -16,7 +16,8 @@ import jsonschema
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Waiver

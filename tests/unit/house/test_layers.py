@@ -230,7 +230,7 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_plan", "import os", "_plan is pure"),
         (
             "_report",
-            "from .._plan.observed import Observed",
+            "from .._plan.node_answers import NodeAnswers",
             "may import ['_analysis', '_check', '_model', '_parse'] of ours",
         ),
         ("_run", "from .._app.folder import read_facts", "_run may import"),

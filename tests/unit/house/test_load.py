@@ -16,12 +16,9 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import (
-    LoadError,
-    load,
-    load_exactly,
-    to_data,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_exactly import load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import kind_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (

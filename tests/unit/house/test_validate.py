@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.controller import ControllerFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights import Denied, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS, judge

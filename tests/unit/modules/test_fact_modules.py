@@ -15,7 +15,8 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import fact_modules
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart

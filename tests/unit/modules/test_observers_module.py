@@ -17,7 +17,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers import observers as check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules import observers as module
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
@@ -41,7 +41,7 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Worlds]:
         return world
 
     # no test waits for a patience that is over in seconds on a cluster
-    monkeypatch.setattr(f"{RUN}.LOOK", 0.01)
+    monkeypatch.setattr(f"{RUN}_removal.LOOK", 0.01)
     monkeypatch.setattr(f"{RUN}.SETTLE", 0.01)
     monkeypatch.setattr(check, "GRACE", dict.fromkeys(check.GRACE, 0.05))
     yield make

@@ -39,7 +39,7 @@ def test_what_is_there(host: pathlib.Path) -> None:
     path = place(host)
     path.write_text("[Service]\n")
     assert drop_in.state(str(host)) == "file"
-    assert look.answer({"kinds": [look.DROP_IN], "host": str(host)}) == {"drop_in": {"value": {"state": "file"}}}
+    assert look.answer({"kinds": ["drop_in"], "host": str(host)}) == {"drop_in": {"value": {"state": "file"}}}
     path.unlink()
     path.symlink_to("/dev/null")
     assert drop_in.state(str(host)) == "link"

@@ -28,7 +28,7 @@ def test_both_tools_have_left_theirs(host: pathlib.Path) -> None:
     (host / DROP_IN).write_text(grub_drop_in(("iommu=pt", "quiet")))
     (host / RECORD).write_text("iommu=pt\nintel_iommu=on\n")
     assert read_left_arguments(str(host)) == ("iommu=pt", "quiet", "intel_iommu=on")
-    seen = look.answer({"kinds": [look.LEFT_ARGUMENTS], "host": str(host)})
+    seen = look.answer({"kinds": ["kernel_arguments_left"], "host": str(host)})
     assert seen == {"kernel_arguments_left": {"value": {"arguments": ["iommu=pt", "quiet", "intel_iommu=on"]}}}
 
 
@@ -57,5 +57,5 @@ def test_what_can_not_be_read_is_not_nothing(host: pathlib.Path) -> None:
     (host / DROP_IN).write_text("GRUB_CMDLINE_LINUX=quiet\n")
     with pytest.raises(RdmaError, match="is not what this collection writes there"):
         read_left_arguments(str(host))
-    answer = look.answer({"kinds": [look.LEFT_ARGUMENTS], "host": str(host / "nowhere")})
+    answer = look.answer({"kinds": ["kernel_arguments_left"], "host": str(host / "nowhere")})
     assert answer["kernel_arguments_left"]["error"].startswith(f"the node's files are not in {host}/nowhere")

@@ -367,7 +367,7 @@ TEXT: dict[str, Text] = {
         ((),),
     ),
     "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
-    "job.nccl_tests.parse_json": Text(parser("job.nccl_tests.parse_json"), seeds("nccl-tests/*.json")),
+    "job.nccl_tests_json.parse_json": Text(parser("job.nccl_tests_json.parse_json"), seeds("nccl-tests/*.json")),
     "kubernetes.device_selectors.parse": Text(
         parser("kubernetes.device_selectors.parse"), ['device.attributes["dra.net"].ifName in ["eth1"] && !false'], ()
     ),

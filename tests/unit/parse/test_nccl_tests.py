@@ -25,9 +25,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests import (
     NcclTestsReader,
     parse,
-    parse_json,
     parse_text,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests_json import parse_json
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"
 MEGABYTE = 2**20

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sri
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import network
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_answers import NodeAnswers
 
 Data = dict[str, typing.Any]
 
@@ -62,7 +62,7 @@ POLICY: Data = {
 NIC = Hca(
     "eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "aa", 1500, "up"),)
 )
-NOTHING = Observed({}, {})
+NOTHING = NodeAnswers({}, {})
 FREE = AddressFacts((), pods=1)
 
 
@@ -83,13 +83,13 @@ def operators(functions: int) -> OperatorFacts:
 def plan(
     fabrics: typing.Sequence[Data],
     seen: typing.Optional[OperatorFacts] = None,
-    ground: Observed = NOTHING,
+    answers: NodeAnswers = NOTHING,
     addresses: AddressFacts = FREE,
     waivers: typing.Any = None,
     cluster: typing.Any = None,
 ) -> network.NetworkPlan:
     return network.plan(
-        parse_intent(list(fabrics), waivers, cluster), ["worker-1"], ground, addresses, seen or operators(8)
+        parse_intent(list(fabrics), waivers, cluster), ["worker-1"], answers, addresses, seen or operators(8)
     )
 
 
@@ -105,7 +105,7 @@ def targets(
 
 
 def test_objects_carry_their_fabric() -> None:
-    planned = plan([{**FABRIC, "rdma": False}], ground=Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    planned = plan([{**FABRIC, "rdma": False}], answers=NodeAnswers({"worker-1": NodeHcas((NIC,))}, {}))
     assert [(item["fabric"], item["object"]["kind"]) for item in planned.objects] == [
         ("", "Namespace"),
         ("storage", "SriovNetworkNodePolicy"),
@@ -119,7 +119,7 @@ def test_objects_carry_their_fabric() -> None:
 
 
 def test_members_of_nodes_that_answered() -> None:
-    functions = network._list_functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    functions = network._list_functions(parse_intent([FABRIC]), NodeAnswers({"worker-1": NodeHcas((NIC,))}, {}))
     assert functions == {"storage": {"worker-1": ("0000:01:00.0",)}}
 
 
@@ -161,15 +161,15 @@ def test_what_fabrics_share_is_written_without_those_that_are_held_back() -> Non
         SHARED,
         {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}},
     ]
-    seen, ground = OperatorFacts((), (), (), ()), Observed({"worker-1": NodeHcas((NIC,))}, {})
-    linted = plan(fabrics, seen, ground)
+    seen, answers = OperatorFacts((), (), (), ()), NodeAnswers({"worker-1": NodeHcas((NIC,))}, {})
+    linted = plan(fabrics, seen, answers)
     # without an RDMA device nothing can be shared
     assert set(linted.lint.held) == {"roce", "other"}
     assert kinds(linted) == ["Namespace", "NetworkAttachmentDefinition"]
     waived = plan(
         fabrics,
         seen,
-        ground,
+        answers,
         waivers=[{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}],
     )
     assert kinds(waived) == ["Namespace", "NicClusterPolicy", "NetworkAttachmentDefinition", "MacvlanNetwork"]

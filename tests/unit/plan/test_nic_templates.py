@@ -13,7 +13,9 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware_fleet import (
+    collect_fleet as compared,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import (
     FirmwareIntent,
     FirmwareSetting,

@@ -28,7 +28,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.r
     PortName,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, collect_observed, list_rails
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_answers import (
+    NodeAnswers,
+    collect_answers,
+    list_rails,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import make_ping_schedule
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from tests.unit.fat_tree import guid, parts
@@ -36,25 +40,25 @@ from tests.unit.fat_tree import guid, parts
 HCAS = {name: ObservedHcas(world.node(number)) for name, number in world.NODES.items()}
 SUBNETS = {name: ObservedSubnets(world.subnets()) for name in world.NODES}
 ERROR = "unreachable: No route to host"
-GROUND = collect_observed(
+ANSWERS = collect_answers(
     {**HCAS, "worker-3": ObservedHcas(error=ERROR)}, {**SUBNETS, "worker-3": ObservedSubnets(error=ERROR)}
 )
 
 
-def planned(intent: Intent, ground: Observed = GROUND) -> PingSchedule:
-    return make_ping_schedule(intent, ground, 31, 8, 10, 5)
+def planned(intent: Intent, answers: NodeAnswers = ANSWERS) -> PingSchedule:
+    return make_ping_schedule(intent, answers, 31, 8, 10, 5)
 
 
 def test_node_without_an_answer_takes_part_in_no_plan() -> None:
-    assert set(GROUND.hcas) == set(GROUND.subnets) == set(world.NODES)
-    both = collect_observed(
+    assert set(ANSWERS.hcas) == set(ANSWERS.subnets) == set(world.NODES)
+    both = collect_answers(
         {"a": ObservedHcas(world.node(1), "half of it")}, {"a": ObservedSubnets(world.subnets(), "half of it")}
     )
-    assert both == Observed({}, {}), "what came with an error is no ground for a plan"
+    assert both == NodeAnswers({}, {}), "a node that gives an error beside a value takes part in no plan"
 
 
 def test_one_port_looks_at_each_fabric() -> None:
-    assert choose_vantage_points(GROUND.subnets) == {
+    assert choose_vantage_points(ANSWERS.subnets) == {
         "worker-1": (PortName("mlx5_0", 1), PortName("mlx5_2", 1)),
         "worker-2": (),
     }
@@ -77,15 +81,15 @@ def test_ethernet_is_not_pinged() -> None:
 
 
 def test_rails_of_the_functions() -> None:
-    found = list_rails(world.intent(), GROUND)
+    found = list_rails(world.intent(), ANSWERS)
     assert set(found) == {"compute", "storage"} and set(found["compute"]) == set(world.NODES)
     assert sorted(found["compute"]["worker-1"].values()) == [0, 1, 2, 3]
     assert found["storage"] == {name: {"0000:01:00.0": 0} for name in world.NODES}
 
 
-@pytest.mark.parametrize("ground", [GROUND, Observed({}, {})])
-def test_rails_of_a_fabric_that_is_not_known(ground: Observed) -> None:
-    assert list_rails(world.intent(world.fabric(hcas_per_node=5)), ground) == {"compute": {}}
+@pytest.mark.parametrize("answers", [ANSWERS, NodeAnswers({}, {})])
+def test_rails_of_a_fabric_that_is_not_known(answers: NodeAnswers) -> None:
+    assert list_rails(world.intent(world.fabric(hcas_per_node=5)), answers) == {"compute": {}}
 
 
 def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
@@ -105,7 +109,7 @@ def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
         asked.append(1)
         return {ends[0].node: ObservedTopologies((seen,))}
 
-    plan = make_ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), 3, 8, 10, 5).nodes
+    plan = make_ping_schedule(world.intent(wanted), NodeAnswers(hcas, subnets, topologies), 3, 8, 10, 5).nodes
     ways, number = PathTable(topology, tables, ends), {end.lid: place for place, end in enumerate(ends)}
     pinged = [(number[end.lid], number[lid]) for end in ends for task in plan[end.node].clients for lid in task.lids]
     assert len(pinged) == len(set(pinged)) and {(other, one) for one, other in pinged} == set(pinged)
@@ -113,5 +117,5 @@ def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
     assert (used.missing, len(used.covered)) == ((), used.usable)
     assert len(pinged) <= 8 * len(ends) and asked == [1]
     # everybody meets everybody: nobody reads a topology for that
-    all_of_them = make_ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), None, 8, 10, 5)
+    all_of_them = make_ping_schedule(world.intent(wanted), NodeAnswers(hcas, subnets, topologies), None, 8, 10, 5)
     assert all_of_them.pairs == len(ends) * (len(ends) - 1) and asked == [1]

@@ -13,7 +13,7 @@ import functools
 import itertools
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import facts as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability

@@ -46,13 +46,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.
     AGENT_LIMIT,
     host_name,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import collectives
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement import collective_logs
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_logs import LOGS, lines_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_pods import LOOK, SHORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
-    LOGS,
-    LOOK,
-    SHORT,
     CollectivesBench,
-    lines_of,
     unstarted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
@@ -623,7 +621,7 @@ def test_a_pod_whose_log_names_more_ranks_than_its_gpus_explain_loses_its_own_lo
 def test_a_pod_whose_log_takes_too_much_of_the_cpu_loses_its_own_log_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slowly lines are parsed, the pod that wrote them is not proven, and says so."""
     api = NcclApi(("a", "b", "c"))
-    honest, read = api.log, collectives.lines_of
+    honest, read = api.log, collective_logs.lines_of
 
     def long(run_: Mpirun, host: str) -> str:
         return honest(run_, host) + ("x\n" * 50_000 if host == host_name("b") and len(run_.hosts) > 1 else "")
@@ -635,7 +633,7 @@ def test_a_pod_whose_log_takes_too_much_of_the_cpu_loses_its_own_log_alone(monke
 
     cpu = [0.0]
     monkeypatch.setattr(api, "log", long)
-    monkeypatch.setattr(collectives, "lines_of", slow)
+    monkeypatch.setattr(collective_logs, "lines_of", slow)
     monkeypatch.setattr(time, "thread_time", lambda: cpu[0])
     facts, lines, findings = run(api)
     shared = [ran for ran in facts.runs if set(ran.nodes) > {"b"} and ran.log is not None]
@@ -653,15 +651,15 @@ def test_a_pod_whose_log_takes_too_much_of_the_cpu_loses_its_own_log_alone(monke
 
 def test_logs_that_are_not_parsed_in_time_are_left_out_by_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
     api = NcclApi(("a", "b"))
-    clock, honest, read = Clock(), api.log, collectives.lines_of
+    clock, honest, read = Clock(), api.log, collective_logs.lines_of
 
     def slow(text: str) -> typing.Iterator[str]:
-        clock.now += LOGS + collectives.PARSING if "# both" in text and text.startswith(host_name("a")) else 0.0
+        clock.now += LOGS + collective_logs.PARSING if "# both" in text and text.startswith(host_name("a")) else 0.0
         return read(text)
 
     monkeypatch.setattr(sys.modules[__name__], "Clock", lambda: clock)
     monkeypatch.setattr(api, "log", lambda run_, host: honest(run_, host) + ("# both\n" if len(run_.hosts) > 1 else ""))
-    monkeypatch.setattr(collectives, "lines_of", slow)
+    monkeypatch.setattr(collective_logs, "lines_of", slow)
     facts, lines, findings = run(api)
     both = [{item.host for item in (ran.log or KeptLog()).processes} for ran in facts.runs if len(ran.nodes) > 1]
     # of runs at the same time, one may use up the seconds of the other

@@ -12,8 +12,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.port_counters import PROBES, list_ports
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import find_vantage_port
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.port_counters import Counted
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import find_vantage_port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import SeenCapabilities, SlowPort
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult

@@ -11,8 +11,9 @@ import pathlib
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import RequiredProof, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.kept_log import (
     MOST_PROBLEMS,

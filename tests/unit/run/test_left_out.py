@@ -10,7 +10,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.measurements import (
     compute_most_seconds_of_a_pair,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

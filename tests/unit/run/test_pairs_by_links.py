@@ -11,7 +11,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ObservedSubnets,
     ObservedTopologies,

@@ -18,11 +18,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.f
     not_of_label,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.link_coverage_rounds import cover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import (
-    Facts,
-    check,
-    find_paths_between,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import find_paths_between
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding

@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     Source,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.observed import Observed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
@@ -52,7 +53,7 @@ SAYS: typing.Mapping[str, tuple[str, ...]] = {
     "AppliedObject.action": ("refused", "unjudged", "absent"),
     "VfAdministration.link_policy": ("Up", "Follow", "Down"),
     "ClusterPolicies.state": ("notReady",),
-    "ObservedText.value": ("65536",),
+    "Observed[str].value": ("65536",),
     "UsedNetwork.network": ("100.64.0.0/14",),
     "SharedPool.network": ("100.64.0.0/20",),
     "NodePlatform.kernel": ("4.18.0",),
@@ -207,9 +208,13 @@ def _walk(
     if value is None:
         return
     if dataclasses.is_dataclass(value):
-        hints = typing.get_type_hints(type(value))
         # what an observer answered of a node is the fact itself
-        skipped = type(value).__name__.startswith("Observed")
+        skipped = isinstance(value, Observed)
+        of = f"Observed[{typing.get_args(inner)[0].__name__}]" if skipped else type(value).__name__
+        hints = {
+            name: kind[typing.get_args(inner)[0]] if name == "value" and skipped else kind
+            for name, kind in typing.get_type_hints(type(value)).items()
+        }
         for field in dataclasses.fields(value):
             name = fact if skipped and field.name == "value" else f"{fact}.{field.name}".lstrip(".")
             at = (*path, ("field", field.name))
@@ -218,7 +223,7 @@ def _walk(
                 hints[field.name],
                 at,
                 name,
-                f"{type(value).__name__}.{field.name}",
+                f"{of}.{field.name}",
                 places,
                 chance,
             )

@@ -9,7 +9,8 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding, judge
 
 from .breaks import Break, Case, hint_of, types_of_facts

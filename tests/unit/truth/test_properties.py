@@ -20,7 +20,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import Chosen, OfNodes, Planned, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
-from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.once import find_second, list_keys
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import PASS
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.load import Unread
+from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits

@@ -9,7 +9,8 @@ import typing
 
 from ..._model.kubernetes.objects import ClusterNode
 from ..controllers.sriov_operator import Turn
-from .sriov import DrainTurns, judge_node
+from .sriov import judge_node
+from .sriov_drain import DrainTurns
 from .state import ClusterState, Judgement, Target
 
 #: fields of a world that have an entry for each node, by its name
@@ -71,13 +72,13 @@ class ReadinessCache:
 
 
 class _Counted(DrainTurns):
-    """Knows whether somebody asked for a turn."""
+    """Counts the turns that were requested."""
 
     asked = 0
 
-    def of(self, node: ClusterNode) -> Turn:
+    def find_turn(self, node: ClusterNode) -> Turn:
         self.asked += 1
-        return super().of(node)
+        return super().find_turn(node)
 
 
 def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:

@@ -1,118 +1,38 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""When is a fabric's network ready on a node, and if it is not: what is missing, and can waiting help? Pure; the loop
-is in _run/cluster/wait_for_network.py.
+"""Judge whether a fabric's network is ready on a node, what is missing, and whether waiting can help. The loop is in
+_run/cluster/wait_for_network.py.
 
-The order of the questions is the order in which the operator works: policy seen, interface selected, VFs made, resource
-offered. Each question trusts only what belongs to this policy: ``Succeeded`` may be older than the policy, and the VFs
-are there some seconds before the kubelet offers them.
+The conditions are judged in the order in which the operator works: policy seen, interface selected, VFs made, resource
+offered. Only what belongs to this policy counts: ``Succeeded`` may be older than the policy, and the VFs exist some
+seconds before the kubelet offers them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import typing
 
 from ..._model.kubernetes.disruption import NodePool
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.kubernetes.wait import SyncNode
-from ..._model.operators.sriov_operator import NodeState, Policy, WantedInterface
+from ..._model.operators.sriov_operator import NodeState, Policy
 from ..._parse.kubernetes.pod_state import PodState
-from ..controllers.budgets import find_held_pods
 from ..controllers.device_plugin import why_not_offered
 from ..controllers.sriov_operator import (
-    Turn,
     describe,
-    explain_what_holds_back,
     find_machine_pool,
     find_pools,
-    find_wanted_by,
-    list_changes,
     nearest_match,
     rolls,
     selects,
     takes_node,
-    turn_of,
 )
 from ..controllers.sync_errors import add_cause, explain
 from .plain_network import find_first_missing
+from .sriov_drain import DrainTurns, describe_drain, is_draining
+from .sriov_state import describe_unmade, describe_unwritten
 from .state import ClusterState, Judgement, Target
-
-# Named predicates on resources
-
-
-def unseen(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """In what the node's wanted state differs from the policy, in words; empty when the operator has written all of the
-    policy into it."""
-    wanted = {item.address: item for item in state.wanted}
-    functions = {item.address: item for item in state.interfaces}
-    for address in addresses:
-        if address not in wanted:
-            return f"{address} is not in it"
-        said = _differs(find_wanted_by(policy, functions[address]), wanted[address])
-        if said:
-            return f"{address} {said}"
-    return ""
-
-
-def _differs(asked: WantedInterface, wanted: WantedInterface) -> str:
-    (group,) = asked.groups
-    mine = next((item for item in wanted.groups if item.policy == group.policy), None)
-    if mine is None:
-        return f"is wanted by {', '.join(wanted.policies) or 'no policy'} instead"
-    # of several policies on one function the larger number and MTU count
-    pairs: tuple[tuple[str, typing.Any, typing.Any, bool], ...] = (
-        (
-            "numVfs",
-            wanted.vfs_count,
-            asked.vfs_count,
-            wanted.vfs_count < asked.vfs_count or (len(wanted.groups) == 1 and wanted.vfs_count > asked.vfs_count),
-        ),
-        ("mtu", wanted.mtu, asked.mtu, wanted.mtu < asked.mtu or (len(wanted.groups) == 1 and wanted.mtu > asked.mtu)),
-        (
-            "linkType",
-            wanted.link_type,
-            asked.link_type,
-            len(wanted.groups) == 1 and wanted.link_type.upper() != asked.link_type.upper(),
-        ),
-        ("resourceName", mine.resource, group.resource, mine.resource != group.resource),
-        ("deviceType", mine.device_type, group.device_type, mine.device_type != group.device_type),
-        ("isRdma", mine.rdma, group.rdma, mine.rdma != group.rdma),
-        ("mtu of the virtual functions", mine.mtu, group.mtu, mine.mtu != group.mtu),
-        (
-            "vfRange",
-            f"{mine.first}-{mine.last}",
-            f"{group.first}-{group.last}",
-            (mine.first, mine.last) != (group.first, group.last),
-        ),
-    )
-    return "; ".join(
-        f"{what} is {seen}, the policy asks for {asked_for}" for what, seen, asked_for, other in pairs if other
-    )
-
-
-def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """Describe what the config daemon's report lacks of the node's desired state; empty when nothing."""
-    wanted = {item.address: item for item in state.wanted}
-    made = {interface.address: interface for interface in state.interfaces}
-    if state.wanted_rdma_mode and state.rdma_mode and state.wanted_rdma_mode != state.rdma_mode:
-        return f"RDMA mode {state.rdma_mode} -> {state.wanted_rdma_mode}"
-    for address in addresses:
-        missing = list(list_changes(wanted[address], made[address]))
-        if len(made[address].vfs) < wanted[address].vfs_count:
-            missing.append(f"{len(made[address].vfs)} of {wanted[address].vfs_count} virtual functions are reported")
-        if missing:
-            return f"{address} {'; '.join(missing)}"
-    return ""
-
-
-def draining(state: NodeState) -> bool:
-    """Return whether the node is being drained or waits for its turn."""
-    return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
-
-
-# The judgement
 
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
@@ -121,28 +41,12 @@ def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgem
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-class DrainTurns:
-    """The turns of a world's nodes. Nodes of the same pools have the same turn, and a pool is counted once."""
-
-    def __init__(self, world: ClusterState) -> None:
-        self._nodes = tuple(world.nodes.values())
-        self._pools = tuple(world.pools.values())
-        self._known: dict[tuple[str, ...], Turn] = {}
-
-    def of(self, node: ClusterNode) -> Turn:
-        key = tuple(pool.name for pool in find_pools(node, self._pools))
-        if key not in self._known:
-            self._known[key] = turn_of(node, self._pools, self._nodes)
-        return self._known[key]
-
-
-#: boots, and losses, from which on a node that gets no further is in a loop: one boot is what the operator may need
+#: boots, and losses, from which on a node without progress is in a loop: the operator may need one boot
 BOOTS, LOSSES = 2, 3
 
 
 def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[DrainTurns] = None) -> Judgement:
-    """Judge the progress of one node of one fabric: the first thing that is missing, or that it goes round in
-    circles."""
+    """Judge the progress of one node of one fabric: the first missing condition, or a loop of boots or losses."""
     judgement = _judge_node(target, name, world, turns or DrainTurns(world))
     history, node = world.histories.get(name), world.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
@@ -202,7 +106,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
 
 
 def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
-    """The same for a network without virtual functions, where one list of questions is all."""
+    """Judge a node of a network without virtual functions."""
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, world)
     if missing is not None:
@@ -231,7 +135,7 @@ def _judge_state(
     if len(matched) != target.hcas_per_node:
         return _wrong_selection(target, name, state, policy, matched)
     pool = next(iter(find_pools(node, world.pools.values())), NodePool(""))
-    missing = unseen(policy, state, matched)
+    missing = describe_unwritten(policy, state, matched)
     if pool.rdma_mode and pool.rdma_mode != state.wanted_rdma_mode:
         missing = (
             f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, SriovNetworkPoolConfig {pool.name} asks for"
@@ -245,13 +149,13 @@ def _judge_state(
         return _waiting(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
     if state.sync_status == "Failed":
         return _sync_failed(target, name, state, world, matched)
-    if draining(state):
-        detail, suspect = _describe_drain(target, node, state, world, turns)
+    if is_draining(state):
+        detail, suspect = describe_drain(target, node, state, world, turns)
         return _waiting(target, name, f"{detail}{_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
         detail = f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_readiness(node)}"
         return _daemon(_waiting(target, name, detail, "", matched), node, world, "sync_stuck")
-    missing = unmade(state, matched)
+    missing = describe_unmade(state, matched)
     if missing:
         detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_readiness(node)}"
         return _daemon(_waiting(target, name, detail, "", matched), node, world, "sync_stuck")
@@ -261,8 +165,8 @@ def _judge_state(
 def _sync_failed(
     target: Target, name: str, state: NodeState, world: ClusterState, matched: tuple[str, ...] = ()
 ) -> Judgement:
-    """Return the judgement of a failed sync, with cause and remedy of its error. Release 1.6.0 reports it without its
-    cause, which is in the log."""
+    """Return the judgement of a failed sync, with the cause and the remedy of its error. Release 1.6.0 reports no
+    cause, so it is read from the log."""
     error = state.last_sync_error
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
         error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
@@ -275,43 +179,8 @@ def _readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
-def _describe_drain(
-    target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
-) -> tuple[str, str]:
-    """Describe the progress of the drain of a node, and what is suspect about it."""
-    reboots = state.desired_state == "Reboot_Required"
-    what = "drained and rebooted" if reboots else "drained"
-    detail = (
-        f"the node is {what} first (wanted {state.desired_state or 'nothing'}, now {state.current_state or 'nothing'})"
-    )
-    machines = find_machine_pool(node, world.machine_pools.values())
-    held_back = explain_what_holds_back(machines) if machines else ""
-    if held_back:
-        return f"{detail}; {held_back}", "pool_held"
-    if machines and rolls(machines, node):
-        return f"{detail}; {describe(machines)}", ""
-    if state.current_state == "DrainComplete":
-        return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
-    if not node.ready:
-        return detail, "node_lost"
-    if state.current_state != "Draining":
-        turn = turns.of(node)
-        # a node that waits for its turn does so for as long as the others need
-        return (
-            (f"{detail}; {turn.blocked}", "no_turn")
-            if turn.blocked
-            else (f"{detail}; it waits for its turn: {turn.limit}", "")
-        )
-    if "PodDisruptionBudget" in world.blind:
-        return f"{detail}; PodDisruptionBudgets cannot be read: {world.blind['PodDisruptionBudget']}", "drain_blocked"
-    held = find_held_pods(
-        world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], tuple(world.budgets.values())
-    )
-    return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")
-
-
 def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
-    """With what is known of the config daemon, whose work the node waits for."""
+    """Add the state of the config daemon, for which the node waits, to a judgement."""
     detail, remedy = judgement.node.detail, judgement.node.remedy
     _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "there is none on the node")))
     if not node.ready:
@@ -398,8 +267,8 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
 
 
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Judge the progress of each node back to its earlier state: no policy, nothing wanted of it, no virtual function,
-    nothing offered."""
+    """Judge the progress of each node back to its earlier state: no policy, no wanted interface, no virtual function,
+    no offered resource."""
     turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
@@ -417,7 +286,7 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
         wanted = [item.address for item in state.wanted if set(item.policies) & set(target.policies)]
         if wanted:
             return _waiting(target, name, f"the operator still wants virtual functions on {', '.join(wanted)}")
-        # what other policies want stays; what nobody wants must be gone
+        # functions that another policy wants remain; those without a policy must be removed
         others = {item.address for item in state.wanted}
         held = [
             f"{item.address} has {item.vfs_count}"
@@ -426,8 +295,8 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
         ]
         if state.sync_status == "Failed":
             return _sync_failed(target, name, state, world)
-        if held and node is not None and draining(state):
-            detail, suspect = _describe_drain(target, node, state, world, turns)
+        if held and node is not None and is_draining(state):
+            detail, suspect = describe_drain(target, node, state, world, turns)
             return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
         if held:
             return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
@@ -437,130 +306,3 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
     if left_over:
         return _waiting(target, name, f"the node still offers {left_over} {target.resource}")
     return Judgement(SyncNode(target.fabric, name, "ready", f"no virtual function and no {target.resource}"))
-
-
-#: how long a suspect state may last before it is the end, in seconds, and what to do about it then
-GRACE: dict[str, tuple[float, str]] = {
-    # the daemon retries a failed sync at once, and a report of an older policy is replaced within seconds
-    "sync_failed": (
-        20.0,
-        "Correct what the config daemon says; its log (pods sriov-network-config-daemon) has the whole story.",
-    ),
-    "wrong_selection": (10.0, "Correct select and hcas_per_node of the fabric."),
-    "not_seen": (180.0, "See the operator's log: another policy may take the function, or the operator does not run."),
-    # the daemon of release 1.6.0 repeats a sync that fails and does not report it; what is in its log is the cause
-    "sync_failing": (60.0, "Correct what the config daemon's log says (pods sriov-network-config-daemon)."),
-    "sync_stuck": (900.0, "See the log of the config daemon on the node (pods sriov-network-config-daemon)."),
-    "daemon_down": (
-        120.0,
-        (
-            "Bring the config daemon's pod back (DaemonSet sriov-network-config-daemon): without it nothing is made on"
-            " the node."
-        ),
-    ),
-    "drain_blocked": (
-        600.0,
-        "See the operator's log: it names the pods that it cannot evict. Or drain the node by hand.",
-    ),
-    # another replica may be about to start; after that nothing changes by itself
-    "drain_held": (180.0, "Let the PodDisruptionBudget allow an eviction (one replica more), or end the pod."),
-    "no_turn": (
-        10.0,
-        "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool.",
-    ),
-    "pool_held": (60.0, "Bring the MachineConfigPool to its end: unpause it, or correct what degrades it."),
-    # the control plane itself has waited for 40 s or more before it says NotReady
-    "node_lost": (120.0, "Bring the node back: see its power, its kubelet and its management network."),
-    # firmware and memory tests of a large machine
-    "rebooting": (1800.0, "The node was rebooted and did not come back: see its console."),
-    "not_offered": (
-        180.0,
-        (
-            "See the log of the pod sriov-device-plugin on the node, and the label"
-            " sriovnetwork.openshift.io/device-plugin."
-        ),
-    ),
-    "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
-    "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
-    "container": (30.0, "Correct what the kubelet names."),
-    "not_reported": (
-        120.0,
-        (
-            "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator"
-            " deploy/nvidia-network-operator)."
-        ),
-    ),
-    # a driver may be built on the node, for as long as that takes: only the limit of the wait ends this
-    "part": (
-        math.inf,
-        "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide",
-    ),
-    "part_image": (
-        180.0,
-        (
-            "Give the node access to the registry, or name one that has the image"
-            " (rdma_cluster.network_operator.repository) in a release that is there (version)."
-        ),
-    ),
-    "part_container": (300.0, "Read the log of the pod that is named: kubectl logs -n nvidia-network-operator POD"),
-    "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
-    "no_nic_label": (
-        180.0,
-        (
-            "Have node feature discovery on the node label vendors of NICs (sources.pci of its worker:"
-            " deviceClassWhitelist with 02, deviceLabelFields: [vendor])."
-        ),
-    ),
-    "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
-    "bad_attachment": (
-        60.0,
-        (
-            "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage"
-            " again."
-        ),
-    ),
-    "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
-    "not_shared": (
-        300.0,
-        "See the log of the device plugin on the node, and whether its selectors fit an interface there.",
-    ),
-    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."),
-    "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
-    "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),
-}
-
-
-class SuspectTimer:
-    """Turns a suspect state that lasts too long into a failure. Time is given in, so that a test needs none."""
-
-    def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
-        """:param grace: seconds for each suspect, instead of those of GRACE"""
-        self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
-        self._since: dict[tuple[str, str], tuple[str, float]] = {}
-        #: a judgement, and its node with the remedy of its suspect: most judgements are the ones of the last time
-        self._named: dict[tuple[str, str], tuple[Judgement, SyncNode]] = {}
-
-    def apply(self, judgements: typing.Iterable[Judgement], now: float) -> tuple[SyncNode, ...]:
-        """:param now: seconds of a monotonic clock"""
-        return tuple(self._one(judgement, now) for judgement in judgements)
-
-    def _one(self, judgement: Judgement, now: float) -> SyncNode:
-        node, key = judgement.node, (judgement.node.fabric, judgement.node.node)
-        if not judgement.suspect:
-            self._since.pop(key, None)
-            return node
-        suspect, since = self._since.get(key, ("", now))
-        if suspect != judgement.suspect:
-            since = now
-        self._since[key] = (judgement.suspect, since)
-        # the remedy is known before the patience is over: a wait that is cut short by its own limit gives it as well
-        known, named = self._named.get(key, (None, node))
-        if known is not judgement:
-            named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
-            self._named[key] = (judgement, named)
-        return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
-
-    def wake(self, now: float) -> typing.Optional[float]:
-        """Return the seconds until the next suspect state is the end; None when there is none."""
-        ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
-        return max(0.0, min(ends)) if ends else None

@@ -11,8 +11,8 @@ from ..._analysis.schedule.collectives import SMALL, Repeat, Test
 from ..._analysis.schedule.halving import RailTrial
 from ..._model.measurement.collectives import CollectiveRun, Collectives, ExpectedBusbw, TestName, Variables
 from .causes import UsedHca
+from .channel_verdicts import RequiredProof
 from .floor import Algorithm, Floor, NodeFigure, Shape, expect
-from .proof import RequiredProof
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.clock import ObservedClock

@@ -8,7 +8,7 @@ import dataclasses
 
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, moves, owns_rdma

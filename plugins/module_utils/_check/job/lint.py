@@ -14,7 +14,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.unread import describe_unread
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.boundary.form import shown
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.kubernetes.device_claims import DeviceClaims

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.addresses.arithmetic import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
@@ -74,7 +74,7 @@ def collect_inputs(
     return NicMapInputs(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
 
 
-def lint(name: str, found: NicMap, ground: NicMapInputs) -> tuple[Finding, ...]:
+def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
     """Return findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
@@ -94,10 +94,10 @@ def lint(name: str, found: NicMap, ground: NicMapInputs) -> tuple[Finding, ...]:
         )
     return (
         *_read(name, found),
-        *_check_netdevs(name, found.lines, ground),
+        *_check_netdevs(name, found.lines, inputs),
         *_report_unique(name, found.lines),
         *_check_peers(name, found.lines),
-        *_list_addresses(name, found, ground),
+        *_list_addresses(name, found, inputs),
     )
 
 
@@ -117,20 +117,20 @@ def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
         yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
 
 
-def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInputs) -> typing.Iterator[Finding]:
+def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
     """Each line has its interface, and each interface of the fabric its line."""
     check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
         subject = f"{name} {line.node} {line.netdev}"
-        if line.node in ground.netdevs and line.netdev in ground.netdevs[line.node]:
+        if line.node in inputs.netdevs and line.netdev in inputs.netdevs[line.node]:
             continue
         wrong += 1
-        if line.node in ground.unread:
-            why = f"The node could not be read: {ground.unread[line.node]}."
+        if line.node in inputs.unread:
+            why = f"The node could not be read: {inputs.unread[line.node]}."
             yield Finding(check, subject, UNKNOWN, "not read", expected, why, "See stage discover.")
-        elif line.node not in ground.netdevs:
+        elif line.node not in inputs.netdevs:
             why = "No node of this name was read, so no pod ever looks for this line."
-            hint = hints.nearest(line.node, ground.netdevs)
+            hint = hints.nearest(line.node, inputs.netdevs)
             yield Finding(
                 check,
                 subject,
@@ -142,7 +142,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInp
             )
         else:
             why = "The node has no such interface, so the line is for nothing, and another one lacks its address."
-            hint = hints.nearest(line.netdev, ground.netdevs[line.node])
+            hint = hints.nearest(line.netdev, inputs.netdevs[line.node])
             yield Finding(
                 check,
                 subject,
@@ -154,12 +154,12 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInp
             )
     if not wrong:
         yield ok(check, name, f"{len(lines)} lines", expected)
-    if ground.members is None:
+    if inputs.members is None:
         return
     has = {(line.node, line.netdev) for line in lines}
     missing = [
         (node, netdev)
-        for node, names in sorted(ground.members.items())
+        for node, names in sorted(inputs.members.items())
         for netdev in names
         if (node, netdev) not in has
     ]
@@ -177,7 +177,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInp
             why,
             "Render the map again.",
         )
-    for node, why in sorted(ground.unread.items()):
+    for node, why in sorted(inputs.unread.items()):
         yield Finding(
             "nic_map.complete",
             f"{name} {node}",
@@ -187,11 +187,11 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInp
             f"{why}.",
             "See stage discover.",
         )
-    if not missing and not ground.unread:
+    if not missing and not inputs.unread:
         yield ok(
             "nic_map.complete",
             name,
-            f"{sum(map(len, ground.members.values()))} interfaces",
+            f"{sum(map(len, inputs.members.values()))} interfaces",
             "a line for each interface",
         )
 
@@ -252,17 +252,17 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
         yield ok(check, name, f"{', '.join(sorted(everything))} on {len(interfaces)} nodes", expected)
 
 
-def _list_addresses(name: str, found: NicMap, ground: NicMapInputs) -> typing.Iterator[Finding]:
-    check, pool = "nic_map.range", ground.pool
+def _list_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:
+    check, pool = "nic_map.range", inputs.pool
     if pool is None:
         return
     expected, wrong = f"a host address in {pool.network} that no IPAM plugin gives out", 0
     for line in found.lines:
-        if not pool.on_network(line.address) or line.address == ground.gateway:
+        if not pool.on_network(line.address) or line.address == inputs.gateway:
             wrong += 1
             why = (
                 "It is the gateway's"
-                if line.address == ground.gateway
+                if line.address == inputs.gateway
                 else "It is outside of the fabric's network, so peers find no way to it"
             )
             yield Finding(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.objects import ClusterNode

@@ -9,7 +9,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.job.job import (
     JobAttachment,
     JobSurroundings,

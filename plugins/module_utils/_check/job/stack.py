@@ -15,7 +15,7 @@ import typing
 from ..._analysis.controllers.installation import describe_installation_step
 from ..._analysis.controllers.sriov_operator import matches
 from ..._analysis.controllers.unread import describe_unread
-from ..._model.base.load import nearest
+from ..._model.base.load_error import nearest
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack

@@ -25,7 +25,7 @@ from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
 from ..._model.node.identity import Claims
 from ..._model.node.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from . import bios, bmc, firmware, returned, roll
+from . import bios, bmc, firmware, firmware_fleet, returned, roll
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,14 +140,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def make_groups(intent: Intent, facts: Facts) -> tuple[firmware.HcaModel, ...]:
+def make_groups(intent: Intent, facts: Facts) -> tuple[firmware_fleet.HcaModel, ...]:
     """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells
     of."""
     memberships, fleet = _compared(intent, facts)
-    return firmware.make_groups(memberships.values(), fleet)
+    return firmware_fleet.group_by_model(memberships.values(), fleet)
 
 
-def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firmware.Fleet]:
+def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firmware_fleet.Fleet]:
     subnets = {
         name: observed.value
         for name, observed in facts.subnets.items()
@@ -157,7 +157,7 @@ def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firm
     memberships = {
         fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if find_traits(fabric).functions
     }
-    return memberships, firmware.collect_fleet(intent, memberships.values(), facts.firmware, facts.nics)
+    return memberships, firmware_fleet.collect_fleet(intent, memberships.values(), facts.firmware, facts.nics)
 
 
 def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
@@ -184,7 +184,7 @@ def _check_node(
     platform: NodePlatform,
     intent: Intent,
     memberships: typing.Mapping[str, Membership],
-    fleet: firmware.Fleet,
+    fleet: firmware_fleet.Fleet,
     said: typing.Optional[bmc.BmcReport],
 ) -> list[Finding]:
     findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]

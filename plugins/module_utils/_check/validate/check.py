@@ -14,7 +14,7 @@ import re
 import typing
 
 from ..._analysis.addresses import arithmetic as ranges
-from ..._model.base.load import LoadError
+from ..._model.base.load_error import LoadError
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts

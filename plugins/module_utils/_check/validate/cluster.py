@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.load import nearest
+from ..._model.base.load_error import nearest
 from ..._model.base.rules import run_rules
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import EVERYTHING

@@ -13,7 +13,7 @@ import itertools
 import operator
 import typing
 
-from ..._model.base.load import Unread
+from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..._model.base.load import LoadError
+from ..._model.base.load_error import LoadError
 
 _MEANT = re.compile(r"did you mean '([^']+)'\?")
 _KEYS = "docs/intent.md lists all keys."

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband, owns_rdma

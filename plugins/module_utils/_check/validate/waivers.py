@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.load import Hints
+from ..._model.base.load_error import Hints
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Intent
 from ..._model.run.check_ids import CHECKS

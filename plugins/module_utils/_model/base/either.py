@@ -8,7 +8,6 @@ An entry that has both contradicts itself, and a check would take one of them fo
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 #: fields of the value, of which all must be set; fields that give a reason, of which none may be set then
@@ -16,12 +15,7 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def list_sides(cls: typing.Any) -> typing.Optional[Sides]:
-    """Return the two sides of a class: of an observation of one node its value and its error. None where it has no
-    such sides."""
-    if not (dataclasses.is_dataclass(cls) and isinstance(cls, type)):
-        return None
-    if tuple(field.name for field in dataclasses.fields(cls)) == ("value", "error"):
-        return ("value",), ("error",)
+    """Return the two sides of a class. None where it has no such sides."""
     found: typing.Optional[Sides] = getattr(cls, "EITHER", None)
     return found
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from .load import Unread
+from .load_exactly import Unread
 
 T = typing.TypeVar("T")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import RdmaDevice
 from ..boundary.fabric import (
     COUNTERS,
@@ -328,17 +329,9 @@ class Place:
     leaf_port: typing.Optional[int] = None
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedSubnets:
-    """subnet_manager_info of one node, or why there is no answer."""
-
-    value: typing.Optional[typing.Annotated[tuple[SeenSubnet, ...], NODE_PORTS]] = None
-    error: typing.Optional[str] = None
+#: subnet managers that the ports of one node see (module subnet_manager_info)
+ObservedSubnets = Observed[typing.Annotated[tuple[SeenSubnet, ...], NODE_PORTS]]
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedTopologies:
-    """fabric_info of one node, or why there is no answer."""
-
-    value: typing.Optional[typing.Annotated[tuple[SeenTopology, ...], TOPOLOGIES]] = None
-    error: typing.Optional[str] = None
+#: fabrics as one node sees them (module fabric_info)
+ObservedTopologies = Observed[typing.Annotated[tuple[SeenTopology, ...], TOPOLOGIES]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import RdmaDevice
 from ..boundary.kubernetes import Namespaced
 from ..boundary.numbers import Bytes, BytesOrAll, User
@@ -51,12 +52,8 @@ class MemlockProof:
     error: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedText:
-    """The answer of a node in a word, or why there is none."""
-
-    value: typing.Optional[str] = None
-    error: typing.Optional[str] = None
+#: answer of one node in a word
+ObservedText = Observed[str]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import RdmaDevice
 from ..boundary.fabric import Lid, Packets, PortNumber
 from ..boundary.form import Bound
@@ -104,17 +105,9 @@ class PingSchedule:
     lifetime: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedServers:
-    """ibping servers of one node, or why there is no answer."""
-
-    value: typing.Optional[typing.Annotated[tuple[PingServer, ...], SERVERS]] = None
-    error: typing.Optional[str] = None
+#: ibping servers of one node
+ObservedServers = Observed[typing.Annotated[tuple[PingServer, ...], SERVERS]]
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedPings:
-    """ibping clients of one node, or why there is no answer."""
-
-    value: typing.Optional[typing.Annotated[tuple[Ping, ...], PINGS]] = None
-    error: typing.Optional[str] = None
+#: pings that one node sent
+ObservedPings = Observed[typing.Annotated[tuple[Ping, ...], PINGS]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.form import Bound
 from ..boundary.numbers import Messages
 from ..boundary.paths import Path
@@ -230,9 +231,5 @@ class BiosChange:
     job: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedBios:
-    """The BMC's report on the BIOS of one node, or why there is none."""
-
-    value: typing.Optional[NodeBios] = None
-    error: typing.Optional[str] = None
+#: BIOS of one node, as its BMC reports it
+ObservedBios = Observed[NodeBios]

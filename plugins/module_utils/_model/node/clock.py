@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.numbers import Moment, Seconds
 
 
@@ -28,9 +29,5 @@ class NodeClock:
     answered: typing.Optional[Moment] = None
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedClock:
-    """node_info of one node, or why there is no answer."""
-
-    value: typing.Optional[NodeClock] = None
-    error: typing.Optional[str] = None
+#: clock of one node (module node_info)
+ObservedClock = Observed[NodeClock]

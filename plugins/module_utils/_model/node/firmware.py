@@ -9,6 +9,7 @@ import dataclasses
 import re
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import PciAddress
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Label, ObjectName, Subdomain
@@ -154,12 +155,8 @@ class NodeFirmware:
     hcas: typing.Annotated[tuple[HcaFirmware, ...], FUNCTIONS] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedFirmware:
-    """The firmware of one node's HCAs, or why there is no answer."""
-
-    value: typing.Optional[NodeFirmware] = None
-    error: typing.Optional[str] = None
+#: firmware of the HCAs of one node (module node_info)
+ObservedFirmware = Observed[NodeFirmware]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,12 +185,8 @@ class FirmwareSet:
     refusal: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedFirmwareSet:
-    """The same of one node, or why there is no answer."""
-
-    value: typing.Optional[FirmwareSet] = None
-    error: typing.Optional[str] = None
+#: firmware settings that one node got
+ObservedFirmwareSet = Observed[FirmwareSet]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
 from ..boundary.fabric import (
     MOST_PKEYS,
@@ -308,9 +309,5 @@ class NodeHcas:
         return None if hca.rdma_device else next(others, None)
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedHcas:
-    """node_info of one node, or why there is no answer."""
-
-    value: typing.Optional[NodeHcas] = None
-    error: typing.Optional[str] = None
+#: HCAs of one node (module node_info)
+ObservedHcas = Observed[NodeHcas]

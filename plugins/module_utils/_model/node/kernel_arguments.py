@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
+
+from ..base.observed import Observed
 
 #: below the root of a node: what of its boot loader is ours, with update-grub and with grubby
 DROP_IN = "etc/default/grub.d/99-linerate.cfg"
@@ -28,17 +29,9 @@ class KernelArguments:
     by_pod: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class LeftArguments:
-    """Those of the collection that the next boot of a node still gets after the teardown, or why there is no answer."""
-
-    value: typing.Optional[tuple[str, ...]] = None
-    error: typing.Optional[str] = None
+#: kernel arguments of the collection that one node still gets at its next boot, after the teardown
+LeftArguments = Observed[tuple[str, ...]]
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedKernelArguments:
-    """The same of one node, or why there is no answer."""
-
-    value: typing.Optional[KernelArguments] = None
-    error: typing.Optional[str] = None
+#: kernel arguments of one node
+ObservedKernelArguments = Observed[KernelArguments]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import HardwareAddress, Interface
 from ..boundary.form import Bound
 from ..boundary.numbers import Messages, PortVlan
@@ -66,9 +67,5 @@ class NodeNeighbours:
     errors: Messages = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedNeighbours:
-    """node_info of one node, or why there is no answer."""
-
-    value: typing.Optional[NodeNeighbours] = None
-    error: typing.Optional[str] = None
+#: LLDP neighbours of one node (module node_info)
+ObservedNeighbours = Observed[NodeNeighbours]

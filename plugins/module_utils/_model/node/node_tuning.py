@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.form import Bound
 
 #: API group of the Node Tuning Operator, which OpenShift has
@@ -87,9 +88,5 @@ class TuningSet:
     remedy: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedSettings:
-    """The changes of kernel_settings on one node (``changes``, a line for each), or why there are none."""
-
-    value: typing.Optional[typing.Annotated[dict[str, typing.Any], Bound("keys of an answer", 1024)]] = None
-    error: typing.Optional[str] = None
+#: changes of the module kernel_settings on one node (``changes``, a line for each)
+ObservedSettings = Observed[typing.Annotated[dict[str, typing.Any], Bound("keys of an answer", 1024)]]

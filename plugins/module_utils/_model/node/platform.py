@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.devices import Interface, PciAddress
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Uid
@@ -149,9 +150,5 @@ class NodePlatform:
     locked_down: typing.Optional[bool] = None
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedPlatform:
-    """node_info of one node, or why there is no answer."""
-
-    value: typing.Optional[NodePlatform] = None
-    error: typing.Optional[str] = None
+#: platform of one node (module node_info)
+ObservedPlatform = Observed[NodePlatform]

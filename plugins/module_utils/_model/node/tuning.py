@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..base.observed import Observed
 from ..boundary.form import Bound
 
 #: there are some fifty rows; a row has a reading for each value, at most one for each CPU or queue of a machine
@@ -47,12 +48,8 @@ class NodeTuning:
     unread: typing.Annotated[dict[str, str], ROWS] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class ObservedTuning:
-    """node_info of one node, or why there is no answer."""
-
-    value: typing.Optional[NodeTuning] = None
-    error: typing.Optional[str] = None
+#: tuning of one node (module node_info)
+ObservedTuning = Observed[NodeTuning]
 
 
 @dataclasses.dataclass(frozen=True)

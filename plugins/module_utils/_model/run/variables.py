@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from ..base.load import nearest
+from ..base.load_error import nearest
 from .public_names import ROLE_VARIABLES
 
 #: variables that the collection reads from the inventory, beside the options of its roles, with the types of those that

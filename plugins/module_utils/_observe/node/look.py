@@ -16,19 +16,16 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.base.load import to_data
+from ..._model.infiniband.fabric import SeenSubnet
+from ..._model.node.firmware import NodeFirmware
 from ..._model.node.hca import NodeHcas
+from ..._model.node.neighbours import NodeNeighbours
+from ..._model.node.platform import NodePlatform
+from ..._model.node.tuning import NodeTuning
 from ..infiniband import subnet
 from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, sysfs
 from .left_arguments import read_left_arguments
 from .tuning.node import read_tuning
-
-#: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
-NODE = ("hcas", "platform", "firmware", "clock", "tuning")
-KINDS = (*NODE, "subnets")
-#: what the collection has left on the node; none of the stages asks for it
-DROP_IN, LEFT_ARGUMENTS = "drop_in", "kernel_arguments_left"
-#: who is at the other end of the cables; only who needs it asks for it, since it has to listen for half a minute
-NEIGHBOURS = "neighbours"
 
 Kept = dict[str, typing.Any]
 
@@ -58,30 +55,50 @@ class Look:
             tuple(kernel_arguments),
         )
         self._hcas: typing.Optional[NodeHcas] = None
+        #: by the names of the registry (_model/run/fact_kinds.py)
+        self.readers: typing.Mapping[str, typing.Callable[[], typing.Any]] = {
+            "hcas": self._read_hcas,
+            "platform": self._read_platform,
+            "firmware": self._read_firmware,
+            "clock": clock.read_clock,
+            "tuning": self._read_tuning,
+            "subnets": self._read_subnets,
+            "neighbours": self._read_neighbours,
+            "drop_in": self._read_drop_in,
+            "kernel_arguments_left": self._read_kernel_arguments_left,
+        }
 
     def at(self, kind: str) -> typing.Any:
         """Return the fact of a kind, as data.
 
         :raises RdmaError: it can't be read
         """
-        if kind == "hcas":
-            return to_data(ip_link.add_vf_settings(self._seen()))
-        if kind == "platform":
-            return to_data(platform.read_platform(self._roots, self._seen(), wanted=self._arguments))
-        if kind == "firmware":
-            return to_data(firmware.read_firmware(self._seen(), self._roots[0]))
-        if kind == "clock":
-            return to_data(clock.read_clock())
-        if kind == NEIGHBOURS:
-            return to_data(neighbours.read_neighbours(self._roots, self._seen(), beside_infiniband=self._beside))
-        if kind == "tuning":
-            return to_data(read_tuning(self._roots, self._seen(), self._host))
-        if kind == DROP_IN:
-            return {"state": drop_in.state(self._host)}
-        if kind == LEFT_ARGUMENTS:
-            drop_in.need_files(self._host)
-            return {"arguments": to_data(read_left_arguments(self._host))}
-        return to_data(subnet.read_subnets(subnet.list_infiniband_ports(self._seen()), self._roots))
+        return to_data(self.readers[kind]())
+
+    def _read_hcas(self) -> NodeHcas:
+        return ip_link.add_vf_settings(self._seen())
+
+    def _read_platform(self) -> NodePlatform:
+        return platform.read_platform(self._roots, self._seen(), wanted=self._arguments)
+
+    def _read_firmware(self) -> NodeFirmware:
+        return firmware.read_firmware(self._seen(), self._roots[0])
+
+    def _read_tuning(self) -> NodeTuning:
+        return read_tuning(self._roots, self._seen(), self._host)
+
+    def _read_subnets(self) -> tuple[SeenSubnet, ...]:
+        return subnet.read_subnets(subnet.list_infiniband_ports(self._seen()), self._roots)
+
+    def _read_neighbours(self) -> NodeNeighbours:
+        return neighbours.read_neighbours(self._roots, self._seen(), beside_infiniband=self._beside)
+
+    def _read_drop_in(self) -> Kept:
+        return {"state": drop_in.state(self._host)}
+
+    def _read_kernel_arguments_left(self) -> Kept:
+        drop_in.need_files(self._host)
+        return {"arguments": read_left_arguments(self._host)}
 
     def _seen(self) -> NodeHcas:
         if self._hcas is None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.errors import ParseError
-from ..._model.base.load import LoadError, load
+from ..._model.base.load import load
+from ..._model.base.load_error import LoadError
 from ..._model.kubernetes.node_roll import Mark
 from ..limits import MIB, decode_json
 from .resource import Resource, mapping_at

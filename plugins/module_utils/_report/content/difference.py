@@ -16,6 +16,7 @@ from ..._check.collectives.trend import MOST_DROP, name_step
 from ..._model.base.load import to_data
 from ..._model.base.text import cut
 from ..._model.measurement.collectives import StepFigures
+from ..._model.run.fact_kinds import FACT_KINDS
 from ..._model.run.facts import CLUSTER, RunStart
 from ..._model.run.findings import STAGES, Judged
 from ..._model.run.records import Record
@@ -25,17 +26,8 @@ from .verdict import label
 NOT_THERE = "not there"
 Data = dict[str, typing.Any]
 
-#: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
-KINDS = {
-    "hcas_after_network": "",
-    "hcas": "",
-    "platform": "platform",
-    "firmware": "firmware",
-    "bios": "BIOS",
-    "subnets": "subnet manager of",
-    "neighbours": "neighbours",
-    "containerd": "containerd",
-}
+#: kinds of facts of nodes that are compared, and their words. HCAs after the network was made show its VFs
+COMPARED = {kind.name: kind.word for kind in FACT_KINDS if kind.word is not None}
 #: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws
 #: anew, what pods have just now, and whom a kernel has heard of lately
 IGNORED = ("activity", "queue_pair", "changes", "held", "boot", "hardware_addresses")
@@ -69,7 +61,7 @@ class RunDifference:
 class Snapshot:
     """The results of a run.
 
-    :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of KINDS, and topologies
+    :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of COMPARED, and topologies
     :ivar records: of this run only, by stage
     :ivar collectives: what was proven, step by step; None where none ran
     """
@@ -132,7 +124,7 @@ def _compare_node(
     before: typing.Mapping[str, typing.Mapping[str, Data]],
     after: typing.Mapping[str, typing.Mapping[str, Data]],
 ) -> typing.Iterator[RunDifference]:
-    for kind, word in KINDS.items():
+    for kind, word in COMPARED.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
         if (
             kind == "hcas"

@@ -15,7 +15,8 @@ import typing
 
 from ..._analysis.fleet.hca_locations import collect_places, find_topology, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ..._check.bandwidth import check as bandwidth
+from ..._check.bandwidth import results
+from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
 from ..._check.collectives.course import GroupFigure
@@ -181,7 +182,7 @@ def list_steps_over_runs(
     return list_steps(summarize("", proven), kept), len(kept.runs)
 
 
-def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
+def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:
     """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
 
     :raises Undrawable: its facts do not load
@@ -199,8 +200,8 @@ def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], in
         return (), 0
     intent, kept = loaded[0], loaded[1].earlier
     links = read_held(record, facts)
-    measured = bandwidth.keep_valid_results(
-        intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING
+    measured = results.keep_valid_results(
+        intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else NOTHING
     )
     return list_trends(measured, kept), len(kept.runs)
 
@@ -272,7 +273,7 @@ def _make_cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
 
 
 def _list_bandwidth_matrices(
-    intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts
+    intent: Intent, facts: Facts, judged: Judgements, known: Charts
 ) -> typing.Iterator[Matrix]:
     if facts.bandwidth is None:
         return

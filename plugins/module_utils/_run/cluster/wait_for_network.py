@@ -7,8 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.readiness.grace import SuspectTimer
 from ..._analysis.readiness.readiness_cache import ReadinessCache
-from ..._analysis.readiness.sriov import SuspectTimer, judge, judge_release
+from ..._analysis.readiness.sriov import judge, judge_release
 from ..._analysis.readiness.state import ClusterState, Judgement, NodeHistory, Target
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._observe.kubernetes.answers import Choice

@@ -36,18 +36,17 @@ from ..._analysis.schedule.measurements import (
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count, list_ports, list_probes
 from ..._analysis.schedule.suspect_rounds import Narrowing
-from ..._check.bandwidth.check import (
-    NOTHING,
-    Facts,
+from ..._check.bandwidth.facts import NOTHING, Facts
+from ..._check.bandwidth.results import (
     choose_layer_tests,
     collect_evidence,
-    cover_text,
     find_paths_between,
     find_vantage_port,
     list_figures,
     split_verdicts,
     too_slow,
 )
+from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
@@ -147,7 +146,7 @@ class BandwidthRun:
         for planned in plans:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
             rounds = (
-                cover_text(planned)
+                describe_cover(planned)
                 if planned.cover is not None
                 else f"{planned.rounds} of {planned.all_rounds} rounds of pairs"
             )

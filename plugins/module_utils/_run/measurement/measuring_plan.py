@@ -16,7 +16,7 @@ from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._plan.observed import Rails
+from ..._plan.node_answers import Rails
 
 Say = typing.Callable[[str], None]
 

@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import names_cause
-from ..._analysis.readiness.sriov import GRACE
+from ..._analysis.readiness.grace import GRACE
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.text import both_ends, folded
 from ..._model.measurement.bandwidth import RdmaPod

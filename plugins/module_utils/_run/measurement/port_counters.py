@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.schedule.measurements import SLACK
 from ..._analysis.schedule.port_counters import Port
-from ..._check.bandwidth.check import VantagePort
+from ..._check.bandwidth.results import VantagePort
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.infiniband.counters import PortCounters, PortGrowth, compute_growth
 from ..._model.kubernetes.observers import ObserversFacts

@@ -9,7 +9,8 @@ import contextlib
 import dataclasses
 import typing
 
-from ..._analysis.controllers.olm import Next, Place, Seen, judge, subscription_of, uncounted
+from ..._analysis.controllers.olm import judge
+from ..._analysis.controllers.olm_state import Next, OlmState, Place, list_uncounted, subscription_of
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import plain
 from ..._model.kubernetes.apply import AppliedObject
@@ -25,7 +26,7 @@ from ..._parse.operators import olm
 from ..._plan.olm import Arranged, arrange
 from ..cluster.watch import Change, WatchFeed
 
-#: kind: where it goes in Seen, and its parser. Those that tell which Subscriptions count come before these
+#: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
 _KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
     "CatalogSource": ("catalogs", olm.catalog),
     "OperatorGroup": ("groups", olm.operator_group),
@@ -54,12 +55,12 @@ def refuse_without_olm(cluster: Cluster) -> None:
         raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
 
 
-def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> Seen:
+def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> OlmState:
     """All that OLM shows, once.
 
     :raises ApiError: it cannot be read
     """
-    wishes, seen = tuple(wishes), Seen()
+    wishes, seen = tuple(wishes), OlmState()
     for kind in _KINDS:
         only = observe.of_namespaces(_spaces(wishes, seen)) if kind == "Subscription" else None
         listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
@@ -67,7 +68,7 @@ def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> Seen:
     return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
 
 
-def _spaces(wishes: typing.Iterable[OperatorWish], seen: Seen) -> frozenset[str]:
+def _spaces(wishes: typing.Iterable[OperatorWish], seen: OlmState) -> frozenset[str]:
     """Namespaces in which a Subscription may count: those of the wishes, and those in which OLM installs something. No
     tenant can make an OperatorGroup or a ClusterServiceVersion."""
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
@@ -77,7 +78,7 @@ def _place(item: Resource) -> Place:
     return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
 
 
-def take(seen: Seen, change: Change) -> Seen:
+def take(seen: OlmState, change: Change) -> OlmState:
     """What was seen, with a change.
 
     :raises ResourceError: an object that is none of its kind
@@ -139,7 +140,7 @@ class Installer:
         refuse_without_olm(self._cluster)
         seen = look(self._cluster, wishes)
         for wish in wishes:
-            for place in uncounted(wish, seen):
+            for place in list_uncounted(wish, seen):
                 self._say(
                     f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace"
                     f" {wish.namespace}: it does not count"
@@ -155,7 +156,7 @@ class Installer:
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
-    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[tuple[str, str]]:
+    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[tuple[str, str]]:
         """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
 
         :raises ApiError: the server cannot be reached
@@ -189,7 +190,7 @@ class Installer:
                     yield OperatorStatus(wish.package, wish.namespace, "failed", why, remedy)
                     break
 
-    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[OperatorStatus]:
+    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[OperatorStatus]:
         """How a run would begin. Services of webhooks are looked at, nothing is waited for."""
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
@@ -211,7 +212,7 @@ class Installer:
             else:
                 yield stand
 
-    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> tuple[OperatorStatus, ...]:
+    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: OlmState, limit: float) -> tuple[OperatorStatus, ...]:
         """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
         if not wishes:
             return ()
@@ -220,10 +221,10 @@ class Installer:
         feed.start()
         with contextlib.ExitStack() as stack:
             stack.callback(feed.stop)
-            return self._follow(feed, wishes, Seen(packages=seen.packages), limit)
+            return self._follow(feed, wishes, OlmState(packages=seen.packages), limit)
 
     def _follow(
-        self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float
+        self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
         start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
         while True:
@@ -317,7 +318,7 @@ class Installer:
         self._read[(what, namespace, name)] = now
         return True
 
-    def _explained(self, nexts: typing.Iterable[Next], seen: Seen, now: float) -> Seen:
+    def _explained(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
         """With the pods and the addresses of webhooks that are due."""
         pods, served = dict(seen.pods), dict(seen.served)
         for step in nexts:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the nodes showed, as far as they could be asked: the ground of every plan."""
+"""The HCAs, subnet managers and topologies of the nodes that answered. Each plan is made from them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Topologies = typing.Callable[[], typing.Mapping[str, ObservedTopologies]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Observed:
-    """Of the nodes that gave an answer.
+class NodeAnswers:
+    """The answers of the nodes. A node that gave an error is not in them.
 
     :ivar hcas: by node
     :ivar subnets: what each port sees, by node
@@ -42,27 +42,27 @@ class Observed:
         )
 
 
-def collect_observed(
+def collect_answers(
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
     topologies: Topologies = dict,
-) -> Observed:
-    """Return the nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no
-    plan."""
-    return Observed(
+) -> NodeAnswers:
+    """Return the answers of the nodes that gave one. A node without an answer is a finding of the stage that asked
+    it."""
+    return NodeAnswers(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
         {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
         topologies,
     )
 
 
-def list_rails(intent: Intent, ground: Observed) -> Rails:
+def list_rails(intent: Intent, answers: NodeAnswers) -> Rails:
     """Return the rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be
     made out has none."""
     return {
         fabric.name: {
             node: {member.hca.pci.address: member.rail for member in members if member.hca.pci}
-            for node, members in ground.members(fabric).members.items()
+            for node, members in answers.members(fabric).members.items()
         }
         for fabric in intent.fabrics
     }

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The causes for which an operator of OLM waits: its catalog, its conditions, and its ClusterServiceVersion.
+
+Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and words: olm_words.py.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.operators.olm import Catalog, OperatorWish, ServiceVersion, Subscription
+from ..._parse.kubernetes.pod_state import PodState
+from .image_pull import Keys, explain
+from .olm_state import OlmState, Trouble
+from .olm_words import GENERAL, REASONS, explain_resolution, explain_words
+
+#: seconds after which a trouble counts that OLM, or the kubelet, may still overcome by itself
+PASSING_SECONDS, LASTING_SECONDS = 30.0, 60.0
+
+
+def show_subscription(subscription: Subscription) -> str:
+    """Return the command that shows a Subscription."""
+    return f"kubectl -n {subscription.namespace} describe subscriptions.operators.coreos.com {subscription.name}"
+
+
+def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], seen: OlmState) -> Trouble:
+    """Explain a catalog that is missing or does not answer."""
+    name = f"{subscription.source_namespace}/{subscription.source}"
+    if catalog is None:
+        why = f"CatalogSource {name} is not there"
+        return Trouble("catalog", why, "Name one that is, or create it: kubectl get catalogsources -A", PASSING_SECONDS)
+    remedy = f"See its pod: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
+    if catalog.address:
+        show = f"kubectl -n {catalog.namespace} get catalogsource {catalog.name} -o yaml"
+        remedy = (
+            f"OLM runs no pod for it: start the server at {catalog.address} again, or correct spec.address; {show}"
+            " shows what OLM sees"
+        )
+    image = _explain_image(
+        seen.pods.get(catalog.namespace, {}),
+        (catalog.name,),
+        catalog.namespace,
+        f"spec.image of CatalogSource {catalog.name}",
+    )
+    why = (
+        f"catalog {name} does not answer:"
+        f" {catalog.state or 'no connection yet'}{f', {catalog.message}' if catalog.message else ''}"
+    )
+    if image is not None:
+        return Trouble("catalog", f"{why}; {image.why}", image.remedy, LASTING_SECONDS)
+    known = explain_words(catalog.message) if not catalog.address else None
+    if known is not None:
+        return Trouble("catalog", f"{why}; {known[0]}", known[1], LASTING_SECONDS)
+    return Trouble("catalog", why, remedy, LASTING_SECONDS)
+
+
+def _explain_image(
+    pods: typing.Mapping[str, PodState], prefixes: tuple[str, ...], space: str, key: str
+) -> typing.Optional[Trouble]:
+    """Explain the first pod with one of these prefixes whose image cannot be pulled."""
+    for name, state in sorted(pods.items()):
+        if state.suspect == "image" and name.startswith(prefixes):
+            show = f"kubectl -n {space} describe pod {name}"
+            cause, remedy = explain(
+                state.detail,
+                Keys(key, f"imagePullPolicy of {key}", "imagePullSecrets of its service account", space, show),
+            )
+            return Trouble("image", f"pod {name}: {state.detail}. {cause}", remedy, LASTING_SECONDS)
+    return None
+
+
+_UNREFERENCED = re.compile(r"(?<!\S)(\S{1,500}) exists and is not referenced by a subscription")
+
+
+def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str) -> typing.Optional[Trouble]:
+    """Explain a ClusterServiceVersion that an earlier Subscription installed and a new one does not take over; None
+    where OLM names none."""
+    found = _UNREFERENCED.search(said)
+    if found is None:
+        return None
+    name, catalog = found[1], f"{subscription.source_namespace}/{subscription.source}"
+    delete = f"kubectl -n {subscription.namespace} delete clusterserviceversions.operators.coreos.com {name}"
+    kept = "its definitions and their objects stay, its pods end until OLM has installed it anew"
+    if not name.startswith(f"{subscription.package}."):
+        space = subscription.namespace
+        why = (
+            f"ClusterServiceVersion {name} of another operator in namespace {space} has no Subscription, so OLM"
+            f" installs nothing there: {said}"
+        )
+        return Trouble(
+            "resolution", why, f"Make a Subscription for it, or delete it: {delete} ({kept})", PASSING_SECONDS
+        )
+    version = seen.versions.get((subscription.namespace, name))
+    phase = f" ({version.phase})" if version and version.phase else ""
+    why = (
+        f"ClusterServiceVersion {name}{phase} was installed by an earlier Subscription, from another catalog or before"
+        f" it was deleted. Subscription {subscription.place} on catalog {catalog} is new and does not take it over:"
+        f" {said}"
+    )
+    remedy = (
+        f"See that this catalog offers {subscription.package}: kubectl get packagemanifests -l"
+        f" catalog={subscription.source}. Then delete the old ClusterServiceVersion: {delete} ({kept})"
+    )
+    return Trouble("resolution", why, remedy, PASSING_SECONDS)
+
+
+def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Optional[Trouble]:
+    """Explain the first condition of a Subscription that reports a trouble; None where none does."""
+    troubles, show = subscription.troubles, show_subscription(subscription)
+    if "BundleUnpackFailed" in troubles:
+        image = _explain_image(
+            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+        )
+        why = f"OLM could not unpack the bundle: {troubles['BundleUnpackFailed']}{f'; {image.why}' if image else ''}"
+        remedy = (
+            f"Delete the job that failed, and OLM tries again: kubectl -n {subscription.source_namespace} get jobs -l"
+            " operatorframework.io/bundle-unpack-ref"
+        )
+        return Trouble("unpack", why, image.remedy if image else remedy, PASSING_SECONDS)
+    if "ResolutionFailed" in troubles:
+        said = troubles["ResolutionFailed"]
+        unreferenced = _explain_unreferenced(subscription, seen, said)
+        if unreferenced is not None:
+            return unreferenced
+        cause, remedy = explain_resolution(said, subscription.package)
+        why = f"OLM finds no way to install it: {f'{cause}. ' if cause else ''}{said}"
+        return Trouble("resolution", why, remedy or f"Correct what it names; {show}", PASSING_SECONDS)
+    if "BundleUnpacking" in troubles:
+        image = _explain_image(
+            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+        )
+        return image or Trouble("unpacking", "OLM unpacks its bundle", show)
+    if "InstallPlanFailed" in troubles:
+        said = f"its InstallPlan failed: {troubles['InstallPlanFailed']}"
+        return Trouble("plan", *(explain_text(said) or (said, show)), PASSING_SECONDS)
+    if "CatalogSourcesUnhealthy" in troubles and not subscription.installed:
+        return Trouble(
+            "catalogs",
+            f"a catalog is in trouble: {troubles['CatalogSourcesUnhealthy']}",
+            "kubectl get catalogsources -A",
+            LASTING_SECONDS,
+        )
+    return None
+
+
+def explain_text(said: str) -> typing.Optional[tuple[str, str]]:
+    """Return the cause and the next step for a text of OLM; None where the text is not known."""
+    found = explain_words(said)
+    return (f"{found[0]}. {said}", found[1]) if found else None
+
+
+def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
+    """Explain that OLM offers no upgrade from the installed version to the wanted one."""
+    why = (
+        f"{subscription.installed} is installed, {name} is asked for, and OLM offers no upgrade to it in channel"
+        f" {subscription.channel or 'of its own'}"
+    )
+    if not subscription.ours:
+        why = (
+            f"{subscription.installed} is installed by Subscription {subscription.place} of somebody else, and {name}"
+            " is asked for"
+        )
+    remedy = (
+        f"Set version to {subscription.installed}. OLM never goes back: for an older version take the operator away"
+        " first, by the teardown"
+    )
+    return Trouble("version", why, remedy, PASSING_SECONDS)
+
+
+def name_newer_version(wish: OperatorWish, newer: typing.Sequence[str], subscription: Subscription) -> str:
+    if newer:
+        return f"Set version of {wish.package} to {newer[0]}, which is there now; OLM never goes back"
+    return (
+        f"Delete the Subscription, and run again: kubectl -n {subscription.namespace} delete"
+        f" subscriptions.operators.coreos.com {subscription.name}"
+    )
+
+
+def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
+    """Explain a ClusterServiceVersion that is not installed yet."""
+    name, space = f"ClusterServiceVersion {version.name}", version.namespace
+    show = f"kubectl -n {space} describe clusterserviceversion {version.name}"
+    reason, message = version.reason and f", {version.reason}", version.message and f": {version.message}"
+    said = f"{version.phase or 'no phase yet'}{reason}{message}"
+    if version.phase in ("Replacing", "Deleting"):
+        newer = next(
+            (item.name for item in seen.versions.values() if item.namespace == space and item.replaces == version.name),
+            "",
+        )
+        why = f"{name} is being replaced{f' by {newer}' if newer else ''}"
+        remedy = (
+            f"Set version to {newer or 'the new one'}, or see who has approved its InstallPlan: kubectl -n {space} get"
+            " installplans"
+        )
+        return Trouble("replaced", why, remedy, PASSING_SECONDS)
+    image = _explain_image(
+        seen.pods.get(space, {}), version.deployments or (version.name,), space, f"the image in {name}"
+    )
+    if image is not None:
+        return image._replace(why=f"{name} is {said}; {image.why}")
+    if version.requirements:
+        why = f"{name} waits for what it requires: {'; '.join(version.requirements[:5])}"
+        known = explain_words("; ".join(version.requirements))
+        if known is not None:
+            return Trouble("requirements", f"{why}; {known[0]}", f"{known[1]}; {show}", LASTING_SECONDS)
+        return Trouble(
+            "requirements", why, f"Install what is missing, or correct what it names; {show}", LASTING_SECONDS
+        )
+    known = explain_words(f"{said}{_describe_pods(version, seen)}") if version.reason in GENERAL else None
+    if version.reason in REASONS and version.phase != "Succeeded" and known is None:
+        reason, remedy = REASONS[version.reason]
+        return Trouble(
+            "version",
+            f"{name} is {said}; {reason}{_describe_pods(version, seen)}",
+            remedy.format(space),
+            LASTING_SECONDS,
+        )
+    text = f"{name} is {said}{_describe_pods(version, seen)}"
+    cause = explain_text(text)
+    why, remedy = cause or (text, show)
+    return Trouble("version", why, remedy, LASTING_SECONDS if cause or version.phase == "Failed" else None)
+
+
+def _describe_pods(version: ServiceVersion, seen: OlmState) -> str:
+    """Describe the pods of a version that are not ready."""
+    found = [
+        f"pod {name}: {state.detail}"
+        for name, state in sorted(seen.pods.get(version.namespace, {}).items())
+        if state.phase != "ready" and name.startswith(version.deployments or (version.name,))
+    ]
+    return f"; {'; '.join(found[:3])}" if found else ""

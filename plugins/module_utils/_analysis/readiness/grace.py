@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The grace of a suspect state: the time that it may last before it is a failure, and the remedy then."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+from ..._model.kubernetes.wait import SyncNode
+from .state import Judgement
+
+#: seconds that a suspect state may last before it is a failure, and the remedy then
+GRACE: dict[str, tuple[float, str]] = {
+    # the daemon retries a failed sync at once, and a report of an older policy is replaced within seconds
+    "sync_failed": (
+        20.0,
+        "Correct what the config daemon says; its log (pods sriov-network-config-daemon) has the whole story.",
+    ),
+    "wrong_selection": (10.0, "Correct select and hcas_per_node of the fabric."),
+    "not_seen": (180.0, "See the operator's log: another policy may take the function, or the operator does not run."),
+    # the daemon of release 1.6.0 repeats a sync that fails and does not report it; what is in its log is the cause
+    "sync_failing": (60.0, "Correct what the config daemon's log says (pods sriov-network-config-daemon)."),
+    "sync_stuck": (900.0, "See the log of the config daemon on the node (pods sriov-network-config-daemon)."),
+    "daemon_down": (
+        120.0,
+        (
+            "Bring the config daemon's pod back (DaemonSet sriov-network-config-daemon): without it nothing is made on"
+            " the node."
+        ),
+    ),
+    "drain_blocked": (
+        600.0,
+        "See the operator's log: it names the pods that it cannot evict. Or drain the node by hand.",
+    ),
+    # another replica may be about to start; after that nothing changes by itself
+    "drain_held": (180.0, "Let the PodDisruptionBudget allow an eviction (one replica more), or end the pod."),
+    "no_turn": (
+        10.0,
+        "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool.",
+    ),
+    "pool_held": (60.0, "Bring the MachineConfigPool to its end: unpause it, or correct what degrades it."),
+    # the control plane itself has waited for 40 s or more before it says NotReady
+    "node_lost": (120.0, "Bring the node back: see its power, its kubelet and its management network."),
+    # firmware and memory tests of a large machine
+    "rebooting": (1800.0, "The node was rebooted and did not come back: see its console."),
+    "not_offered": (
+        180.0,
+        (
+            "See the log of the pod sriov-device-plugin on the node, and the label"
+            " sriovnetwork.openshift.io/device-plugin."
+        ),
+    ),
+    "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
+    "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
+    "container": (30.0, "Correct what the kubelet names."),
+    "not_reported": (
+        120.0,
+        (
+            "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator"
+            " deploy/nvidia-network-operator)."
+        ),
+    ),
+    # a driver may be built on the node, for as long as that takes: only the limit of the wait ends this
+    "part": (
+        math.inf,
+        "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide",
+    ),
+    "part_image": (
+        180.0,
+        (
+            "Give the node access to the registry, or name one that has the image"
+            " (rdma_cluster.network_operator.repository) in a release that is there (version)."
+        ),
+    ),
+    "part_container": (300.0, "Read the log of the pod that is named: kubectl logs -n nvidia-network-operator POD"),
+    "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
+    "no_nic_label": (
+        180.0,
+        (
+            "Have node feature discovery on the node label vendors of NICs (sources.pci of its worker:"
+            " deviceClassWhitelist with 02, deviceLabelFields: [vendor])."
+        ),
+    ),
+    "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
+    "bad_attachment": (
+        60.0,
+        (
+            "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage"
+            " again."
+        ),
+    ),
+    "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
+    "not_shared": (
+        300.0,
+        "See the log of the device plugin on the node, and whether its selectors fit an interface there.",
+    ),
+    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."),
+    "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
+    "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),
+}
+
+
+class SuspectTimer:
+    """Turns a suspect state that lasts too long into a failure. The caller passes the time, so that a test needs no
+    clock."""
+
+    def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
+        """:param grace: seconds for each suspect, instead of those of GRACE"""
+        self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
+        self._since: dict[tuple[str, str], tuple[str, float]] = {}
+        #: a judgement, and its node with the remedy of its suspect, since most judgements are those of the last call
+        self._named: dict[tuple[str, str], tuple[Judgement, SyncNode]] = {}
+
+    def apply(self, judgements: typing.Iterable[Judgement], now: float) -> tuple[SyncNode, ...]:
+        """Return the nodes of judgements, as failed where a suspect state has lasted too long.
+
+        :param now: seconds of a monotonic clock
+        """
+        return tuple(self._judge_suspect(judgement, now) for judgement in judgements)
+
+    def _judge_suspect(self, judgement: Judgement, now: float) -> SyncNode:
+        node, key = judgement.node, (judgement.node.fabric, judgement.node.node)
+        if not judgement.suspect:
+            self._since.pop(key, None)
+            return node
+        suspect, since = self._since.get(key, ("", now))
+        if suspect != judgement.suspect:
+            since = now
+        self._since[key] = (judgement.suspect, since)
+        # the remedy is set before the grace is over, since a wait that ends at its own limit reports it as well
+        known, named = self._named.get(key, (None, node))
+        if known is not judgement:
+            named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
+            self._named[key] = (judgement, named)
+        return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
+
+    def wake(self, now: float) -> typing.Optional[float]:
+        """Return the seconds until the next suspect state becomes a failure; None when no state is suspect."""
+        ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
+        return max(0.0, min(ends)) if ends else None

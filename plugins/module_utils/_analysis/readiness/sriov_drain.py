@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The drain of a node by the SR-IOV network operator: its turn, and what holds it."""
+
+from __future__ import annotations
+
+from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.sriov_operator import NodeState
+from ..controllers.budgets import find_held_pods
+from ..controllers.sriov_operator import (
+    Turn,
+    describe,
+    explain_what_holds_back,
+    find_machine_pool,
+    find_pools,
+    rolls,
+    turn_of,
+)
+from .state import ClusterState, Target
+
+
+def is_draining(state: NodeState) -> bool:
+    """Return whether the node is being drained or waits for its turn."""
+    return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
+
+
+class DrainTurns:
+    """The turns of the nodes of a cluster. Nodes of the same pools have the same turn, and each pool is counted
+    once."""
+
+    def __init__(self, world: ClusterState) -> None:
+        self._nodes = tuple(world.nodes.values())
+        self._pools = tuple(world.pools.values())
+        self._known: dict[tuple[str, ...], Turn] = {}
+
+    def find_turn(self, node: ClusterNode) -> Turn:
+        """Return the turn of a node."""
+        key = tuple(pool.name for pool in find_pools(node, self._pools))
+        if key not in self._known:
+            self._known[key] = turn_of(node, self._pools, self._nodes)
+        return self._known[key]
+
+
+def describe_drain(
+    target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
+) -> tuple[str, str]:
+    """Describe the progress of the drain of a node, and name its suspect state; the name is empty where there is
+    none."""
+    reboots = state.desired_state == "Reboot_Required"
+    what = "drained and rebooted" if reboots else "drained"
+    detail = (
+        f"the node is {what} first (wanted {state.desired_state or 'nothing'}, now {state.current_state or 'nothing'})"
+    )
+    machines = find_machine_pool(node, world.machine_pools.values())
+    held_back = explain_what_holds_back(machines) if machines else ""
+    if held_back:
+        return f"{detail}; {held_back}", "pool_held"
+    if machines and rolls(machines, node):
+        return f"{detail}; {describe(machines)}", ""
+    if state.current_state == "DrainComplete":
+        return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
+    if not node.ready:
+        return detail, "node_lost"
+    if state.current_state != "Draining":
+        turn = turns.find_turn(node)
+        # a node waits for its turn as long as the other nodes need
+        return (
+            (f"{detail}; {turn.blocked}", "no_turn")
+            if turn.blocked
+            else (f"{detail}; it waits for its turn: {turn.limit}", "")
+        )
+    if "PodDisruptionBudget" in world.blind:
+        return f"{detail}; PodDisruptionBudgets cannot be read: {world.blind['PodDisruptionBudget']}", "drain_blocked"
+    held = find_held_pods(
+        world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], tuple(world.budgets.values())
+    )
+    return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The facts that stage bandwidth judges, and what follows from them for a fabric: limits, rates, places, membership."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.bandwidth.floors import PairLimits, in_pods, read
+from ..._analysis.fleet.hca_locations import (
+    collect_places,
+    number_by_leaf,
+)
+from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._analysis.fleet.line_rates import LineRates, find_line_rates
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, Place, SeenSubnet
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, End, RdmaPod
+from ..._model.node.hca import ObservedHcas
+from ..._model.node.neighbours import ObservedNeighbours
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """The input of the check besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
+    :ivar hcas: answer of node_info of each node. This and the next two give the rates of links, and places of suspects
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node
+    :ivar earlier: measurements of kept runs
+    :ivar functions: HCAs of each node after virtual functions were made; only the limits of these are read from it
+    :ivar neighbours: LLDP neighbours of each node, where the paths of an Ethernet fabric are wanted
+    """
+
+    nodes: tuple[str, ...] = ()
+    bandwidth: typing.Optional[BandwidthFacts] = None
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    earlier: Earlier = dataclasses.field(default_factory=Earlier)
+    functions: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    neighbours: dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
+
+
+#: no fact about the links, where the nodes were not read
+NOTHING = Facts()
+
+
+def find_limits(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> PairLimits:
+    """Return the limits of the pairs of one fabric."""
+    mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    return PairLimits(fabric, mine, find_rates(fabric, facts, mine.values())[0])
+
+
+def _collect_subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
+    return {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+
+
+def find_rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
+    """Return the rates that the links of the fabric's HCAs can carry, and the reason where they are not known."""
+    return find_line_rates(fabric, read(facts.hcas), _collect_subnets(facts), facts.topologies, in_pods(pods))
+
+
+def find_membership(fabric: Fabric, facts: Facts) -> Membership:
+    """Find the HCAs that are on the fabric."""
+    return number_by_leaf(resolve(fabric, read(facts.hcas), _collect_subnets(facts)), facts.topologies)
+
+
+def locate_ends(fabric: Fabric, facts: Facts) -> dict[End, Place]:
+    """Return the place of each end, where it is known."""
+    return {
+        (place.rail, place.node): place
+        for place in collect_places(find_membership(fabric, facts), facts.topologies).values()
+    }

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The results of pairs while a fabric is measured: pairs that passed, links that were tested, pairs to repeat."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._analysis.bandwidth.floors import PairLimits
+from ..._analysis.fleet.hca_locations import find_topology_with_source
+from ..._analysis.fleet.routes import find_paths
+from ..._analysis.schedule.layers import chosen, every
+from ..._analysis.schedule.localization import Evidence, weigh
+from ..._analysis.schedule.paths import PathTable
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import BandwidthFacts, End, PairResult, RdmaPod
+from .facts import NOTHING, Facts, find_limits, find_membership
+from .pairs import list_verdicts
+from .slow_links import compute_least_share, list_readings
+from .too_slow import TooSlow
+
+Pair = frozenset[End]
+Pairs = typing.AbstractSet[Pair]
+
+
+def split_verdicts(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
+) -> tuple[Pairs, Pairs]:
+    """Return the pairs that passed each measurement, and the pairs that failed one. A figure that is not a
+    measurement counts for neither.
+
+    :param seen: facts about the links so far
+    """
+    good: dict[Pair, bool] = {}
+    for pair, passed in zip(pairs, list_verdicts(find_limits(fabric, seen, pods), pairs)):
+        if passed is not None:
+            good[pair.pair] = passed and good.get(pair.pair, True)
+    return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
+
+
+def find_paths_between(
+    fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
+) -> tuple[typing.Optional[PathTable], str]:
+    """Return the paths between the ports of a fabric; None and the reason where they are not known.
+
+    :param pods: pods whose ports count, where they can be used; None: the ports of all nodes count
+    """
+    membership = find_membership(fabric, seen)
+    if not membership.resolved:
+        return None, membership.why
+    only = (
+        None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
+    )
+    # on InfiniBand each HCA of a host has its own LID, so packets between two of them leave the host by the cable
+    return find_paths(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class VantagePort:
+    """The port from which a fabric was read, and the LIDs of its switches and ports.
+
+    :ivar device: RDMA device of the node; ``port`` is the number of its port
+    :ivar lids: LID of each switch by its GUID, and of each port that takes part by the GUID of the port
+    """
+
+    node: str
+    device: str
+    port: int
+    lids: typing.Mapping[str, int]
+
+
+def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Optional[VantagePort]:
+    """Find the port of a node through which the counters of a fabric can be read; None where no node read the
+    topology of the fabric."""
+    node, shown, _why = find_topology_with_source(find_membership(fabric, seen), seen.topologies)
+    if shown is None or shown.topology is None:
+        return None
+    lids = {item.guid: item.lid for item in shown.topology.nodes if item.lid}
+    return VantagePort(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
+
+
+def collect_evidence(
+    fabric: Fabric,
+    ways: PathTable,
+    pods: typing.Sequence[RdmaPod],
+    pairs: typing.Sequence[PairResult],
+    seen: Facts = NOTHING,
+) -> Evidence:
+    """Compute the evidence that the figures give about each link."""
+    ground = find_limits(fabric, seen, pods)
+    return collect_evidence_within(ground, ways, pairs, list_figures_within(ground, pairs))
+
+
+def collect_evidence_within(
+    ground: PairLimits, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
+) -> Evidence:
+    """Compute the same from the limits of the pairs.
+
+    :param figures: for each pair, whether its figure is a measurement
+    """
+    measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
+    return weigh(
+        ways, list_readings(ways, measured), compute_least_share(ways, measured, lambda pair: ground.floor(pair)[0])
+    )
+
+
+def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
+    """Return the filter that chooses, while a fabric is measured, the pairs to measure again with more queue pairs."""
+    return TooSlow(find_limits(fabric, seen, pods))
+
+
+def list_figures(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
+) -> list[bool]:
+    """Return, for each pair, whether it has a figure that is a measurement."""
+    return list_figures_within(find_limits(fabric, seen, pods), pairs)
+
+
+def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
+    """Return the same from the limits of the pairs."""
+    return [
+        pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
+        for pair in pairs
+    ]
+
+
+def choose_layer_tests(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
+) -> tuple[PairResult, ...]:
+    """Return the pairs that shall be measured layer by layer.
+
+    :param wanted: ``none``, ``suspects`` or ``all``
+    """
+    return choose_layer_tests_within(find_limits(fabric, seen, pods), pairs, wanted)
+
+
+def choose_layer_tests_within(
+    ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str
+) -> tuple[PairResult, ...]:
+    """Return the same from the limits of the pairs."""
+    if wanted == "none":
+        return ()
+    return every(pairs) if wanted == "all" else chosen(pairs, list_verdicts(ground, pairs))
+
+
+def keep_valid_results(
+    fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING
+) -> BandwidthFacts:
+    """Return the facts without the pairs whose figure is not a measurement."""
+    result: list[PairResult] = []
+    for fabric in fabrics:
+        ground = find_limits(fabric, seen, measured.pods)
+        result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
+    return dataclasses.replace(measured, pairs=tuple(result))

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rounds of measurements: they are those of the intent, and each HCA took part. Check ids: ``bandwidth.rounds``,
+``bandwidth.measured``.
+"""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._analysis.schedule.measurements import by_links, everybody
+from ..._model.base.text import percent
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
+from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from .causes import CAUSES, explain_cause
+from .pairs import on_rail
+
+
+def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
+    """Compare the number of partners of each node, as planned before the pods were started, with the number that the
+    intent wants now."""
+    if plan is None:
+        return []
+    took = f"about {_format_time(plan.seconds)}, {_format_time(plan.most_seconds)} at most"
+    asked, all_rounds, by_link = _count_wanted_rounds(fabric, nodes), everybody(nodes), by_links(fabric, nodes)
+    measured = (
+        f"{plan.rounds} of {all_rounds} rounds, {took}" if plan.cover is None else f"{describe_cover(plan)}, {took}"
+    )
+    expected = "all rounds, so that everybody meets everybody"
+    if by_link:
+        expected = "rounds that use each link in both directions, and then suspects alone"
+    elif isinstance(fabric.bandwidth.rounds, int):
+        expected = f"the rounds that the intent asks for: {asked}"
+    few = plan.rounds < asked if asked is not None else by_link and not plan.why
+    if few if plan.cover is None else not by_link:
+        why = "The run made its rounds by another intent, so what this one asks for was not measured."
+        return [
+            Finding(
+                "bandwidth.rounds",
+                fabric.name,
+                UNKNOWN,
+                measured,
+                expected,
+                why,
+                "Run the stage again with this intent.",
+            )
+        ]
+    if plan.cover is not None or asked is not None or plan.rounds >= all_rounds:
+        return [ok("bandwidth.rounds", fabric.name, measured, expected)]
+    why = (
+        f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among"
+        " all, which tells a slow node as well."
+    )
+    if plan.why:
+        why += f" Rounds that use each link need its ways: {plan.why}."
+    remedy = (
+        f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {all_rounds}: the pods then live"
+        " as long as that takes."
+    )
+    return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
+
+
+def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
+    """Return the number of rounds of pairs that the intent wants; None where the time decides the number, or the
+    intent wants rounds by links."""
+    wanted = fabric.bandwidth.rounds
+    if wanted == "all":
+        return everybody(nodes)
+    return min(wanted, everybody(nodes)) if isinstance(wanted, int) else None
+
+
+def describe_cover(plan: RoundPlan) -> str:
+    """Describe the links that the rounds use."""
+    cover = plan.cover
+    if cover is None or not cover.directions:
+        return f"{plan.rounds} rounds"
+    of = "the nodes' cables" if cover.spread else "links"
+    rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
+    share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
+    return (
+        f"{plan.rounds} rounds of {cover.tests} tests{rails} over"
+        f" {share}{'; its rails are apart' if cover.apart else ''}"
+    )
+
+
+def _format_time(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def check_participation(
+    fabric: Fabric,
+    rail: int,
+    nodes: typing.Sequence[str],
+    pods: typing.Mapping[End, RdmaPod],
+    pairs: typing.Sequence[PairResult],
+    plan: typing.Optional[RoundPlan],
+) -> list[Finding]:
+    """Find rails, nodes and pairs that should have been measured and were not."""
+    usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
+    if len(nodes) < 2:
+        why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
+        return [
+            Finding(
+                "bandwidth.measured",
+                f"{fabric.name}{on_rail(fabric, rail)}",
+                UNKNOWN,
+                "no pair",
+                "at least one pair",
+                why,
+                remedy,
+            )
+        ]
+    findings = []
+    met: dict[End, set[End]] = collections.defaultdict(set)
+    asked = _count_wanted_rounds(fabric, len(nodes))
+    by_cover = plan is not None and plan.cover is not None and by_links(fabric, len(nodes))
+    for pair in pairs:
+        # rounds of pairs are within rails
+        if pair.client_end != pair.server_end and (by_cover or not pair.between_rails):
+            met[pair.client_end].add(pair.server_end)
+            if fabric.bandwidth.directions != "both":
+                met[pair.server_end].add(pair.client_end)
+    # with an odd number of nodes, one pauses in each round, so that some nodes have one partner less
+    partners = len(usable) - 1
+    rounds = asked if asked is not None else plan.rounds if plan is not None and plan.cover is None else None
+    if by_cover:
+        # the links that the tests used count here, and bandwidth.coverage reports them
+        partners = min(partners, 1)
+    elif rounds is not None:
+        partners = min(partners, max(1, rounds - len(usable) % 2))
+    for name in nodes:
+        subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
+        expected = f"measured with {max(1, partners)} others"
+        if name not in usable:
+            error = pods[rail, name].error if (rail, name) in pods else "none was started"
+            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"].remedy
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
+        elif len(met[rail, name]) < max(1, partners):
+            why, remedy = (
+                explain_cause("not_run", fabric)
+                if partners > 0
+                else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
+            )
+            findings.append(
+                Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy)
+            )
+    return findings

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firmware of all HCAs, by model: the usual version, the usual settings, and the HCAs that differ from them."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._analysis.fleet.host_names import host_of
+from ..._model.intent.intent import Intent
+from ..._model.node.firmware import (
+    FirmwareSetting,
+    HcaFirmware,
+    NicDevice,
+    NicDevices,
+    ObservedFirmware,
+    same,
+)
+from ..._model.node.hca import Hca
+
+#: PCI vendor and device, and board (PSID)
+_Model = tuple[str, str, str]
+Versions = typing.Mapping[_Model, typing.Mapping[str, int]]
+#: by fabric, model and name of the setting the number of HCAs with each value
+_Values = typing.Mapping[tuple[str, _Model, str], typing.Mapping[str, int]]
+#: by node and PCI address
+_Seen = typing.Mapping[tuple[str, str], HcaFirmware]
+PORTS, EITHER_LINK = "LINK_TYPE_P", 3
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferingValue:
+    """A value of an HCA that differs from most of its model.
+
+    :ivar what: firmware, or the name of a setting
+    :ivar count: number of HCAs with the usual value, out of ``of`` that were compared
+    """
+
+    what: str
+    value: str
+    usual: str
+    count: int
+    of: int
+
+
+@dataclasses.dataclass(frozen=True)
+class HcaModel:
+    """The HCAs of one model.
+
+    :ivar hcas: node and name of each
+    :ivar odd: the values that differ, by HCA
+    """
+
+    model: str
+    hcas: tuple[tuple[str, str], ...]
+    odd: typing.Mapping[tuple[str, str], tuple[DifferingValue, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """The firmware of all nodes.
+
+    :ivar versions: see :func:`count_versions`
+    :ivar values: see :func:`count_values`
+    :ivar usual: the version that most HCAs of a model run; the newest one where several are equally frequent
+    :ivar seen: the report about the firmware of an HCA, by node and PCI address
+    :ivar nics: the reports of NVIDIA's operator, by node or by the short name of its host, with the PCI address
+    """
+
+    intent: Intent
+    versions: Versions
+    values: _Values
+    usual: typing.Mapping[_Model, str]
+    firmware: typing.Mapping[str, ObservedFirmware]
+    seen: _Seen
+    nics: typing.Mapping[tuple[str, str], NicDevice]
+
+    def firmware_of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
+        """Return the report about the firmware of an HCA; None where there is none."""
+        return self.seen.get((node, address))
+
+    def nic_of(self, node: str, address: str) -> typing.Optional[NicDevice]:
+        """Return the report of NVIDIA's operator on an HCA. The cluster may know the node by another name of the same
+        host."""
+        return self.nics.get((node, address)) or self.nics.get((_host(node), address))
+
+
+def collect_fleet(
+    intent: Intent,
+    memberships: typing.Iterable[Membership],
+    firmware: typing.Mapping[str, ObservedFirmware],
+    nics: NicDevices,
+) -> Fleet:
+    """Return the values with which single HCAs are compared."""
+    known = tuple(memberships)
+    named = {
+        (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
+    }
+    found, seen = count_versions(known), _index_by_address(firmware)
+    usual = {
+        model: max(counts.items(), key=lambda item: (item[1], split_version(item[0])))[0]
+        for model, counts in found.items()
+    }
+    return Fleet(intent, found, count_values(known, seen), usual, firmware, seen, named)
+
+
+def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
+    """Count the HCAs of each model by firmware, each HCA of the fabrics once. HCAs without a known model or firmware
+    are left out."""
+    hcas = {
+        (node, member.hca.name): member.hca
+        for membership in memberships
+        for node, members in membership.members.items()
+        for member in members
+    }
+    found: dict[_Model, typing.Counter[str]] = {}
+    for hca in hcas.values():
+        model = _model(hca)
+        if model is not None and hca.firmware:
+            found.setdefault(model, collections.Counter())[hca.firmware] += 1
+    return found
+
+
+def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
+    """Count the HCAs of each model on a fabric by the value in force. Links are compared with their fabric instead."""
+    found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
+    for membership in memberships:
+        for node, members in membership.members.items():
+            for hca in (member.hca for member in members):
+                model, seen = _model(hca), by_address.get((node, hca.pci.address if hca.pci else ""))
+                for setting in seen.settings if model is not None and seen is not None else ():
+                    if model is not None and _is_compared(setting):
+                        found.setdefault((membership.fabric, model, setting.name), collections.Counter())[
+                            _value_in_force(setting)
+                        ] += 1
+    return found
+
+
+def find_odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[DifferingValue]:
+    if {"fw_ver", "board_id"} & set(hca.unread):
+        return None
+    counts, usual = find_usual(hca, fleet)
+    if hca.firmware is None or usual is None or hca.firmware == usual:
+        return None
+    return DifferingValue("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
+
+
+def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
+    model, odd = _model(hca), []
+    for setting in seen.settings if model is not None else ():
+        counts = (
+            fleet.values.get((fabric, model, setting.name), {}) if model is not None and _is_compared(setting) else {}
+        )
+        usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
+        if counts and not same(_value_in_force(setting), usual):
+            odd.append(
+                DifferingValue(setting.name, _value_in_force(setting), usual, counts[usual], sum(counts.values()))
+            )
+    return odd
+
+
+def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
+    """Group the HCAs of the fabrics by model, with the values that differ."""
+    hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
+    for membership in memberships:
+        for node, members in membership.members.items():
+            for hca in (member.hca for member in members):
+                model, seen = _model(hca), fleet.firmware_of(node, hca.pci.address if hca.pci else "")
+                if model is not None:
+                    version = find_odd_version(hca, fleet)
+                    odd = [
+                        *([version] if version else []),
+                        *(find_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
+                    ]
+                    hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
+    return tuple(
+        HcaModel(
+            f"{vendor}:{device}, PSID {board or 'unknown'}",
+            tuple(found),
+            {hca: tuple(odd) for hca, odd in found.items() if odd},
+        )
+        for (vendor, device, board), found in hcas.items()
+    )
+
+
+def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
+    """Return how many HCAs of its model run each version, and the usual version."""
+    model = _model(hca)
+    counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
+    return counts, fleet.usual[model] if model is not None and counts else hca.firmware
+
+
+def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
+    """Return the report about each HCA, by its node and PCI address. Where a node reports an address twice, the first
+    report counts."""
+    known = {
+        node: observed.value.hcas
+        for node, observed in firmware.items()
+        if observed.value is not None and observed.error is None
+    }
+    return {(node, item.address): item for node, found in known.items() for item in reversed(found)}
+
+
+def _host(node: str) -> str:
+    """Return the short name of the host; the whole name of a node that is named by its address."""
+    short = host_of(node)
+    return node if short.isdigit() or ":" in node else short
+
+
+def _is_compared(setting: FirmwareSetting) -> bool:
+    return not setting.name.startswith(PORTS) and bool(_value_in_force(setting))
+
+
+def _value_in_force(setting: FirmwareSetting) -> str:
+    """Return the value in force; the value that is set where the firmware does not report the one in force."""
+    return setting.current or setting.next or ""
+
+
+def _model(hca: Hca) -> typing.Optional[_Model]:
+    return (hca.pci.vendor, hca.pci.device, hca.board or "") if hca.pci else None
+
+
+def split_version(version: str) -> tuple[tuple[int, str], ...]:
+    """Split a version into the parts by which versions are sorted."""
+    return tuple(
+        (int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part)
+        for part in version.split(".")
+    )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings of an HCA's firmware that the fabric needs and the intent wants, compared with the settings that a tool
+reports. Part of the check ``platform.firmware``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband
+from ..._model.node.firmware import (
+    VENDOR,
+    FirmwareSetting,
+    HcaFirmware,
+    NicDevice,
+    number,
+    same,
+    way_of_reset,
+)
+from ..._model.node.hca import Hca
+from ..._model.node.platform import PciEvidence
+from ..._model.run.findings import FAIL, UNKNOWN, WARN
+from .firmware_fleet import EITHER_LINK, PORTS, Fleet
+
+
+class Objection(typing.NamedTuple):
+    """A reason against the firmware of an HCA. All objections of an HCA are one finding."""
+
+    status: typing.Literal["fail", "unknown", "warn"]
+    measured: str
+    expected: str
+    why: str
+    remedy: str
+
+
+class DesiredSetting(typing.NamedTuple):
+    """A setting that the fabric or the intent wants.
+
+    :ivar least: a larger value fulfills it as well
+    :ivar needed: without it the fabric has no VFs, or another link
+    """
+
+    name: str
+    value: str
+    least: bool = False
+    needed: bool = True
+
+    def met(self, value: typing.Optional[str]) -> typing.Optional[bool]:
+        """Return whether a value fulfills the setting; None where the value is not known."""
+        if value is None:
+            return None
+        if self.least:
+            seen = number(value)
+            return None if seen is None else seen >= int(self.value)
+        return same(self.value, value) or (self.name.startswith(PORTS) and number(value) == EITHER_LINK)
+
+
+def list_desired_settings(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[DesiredSetting]:
+    """Return the settings that the fabric needs and the intent wants, by their names in this firmware."""
+    each = seen.setting("PF_NUM_OF_VF_VALID")
+    name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
+    yield DesiredSetting("SRIOV_EN", "True")
+    yield DesiredSetting(name, str(fabric.virtual_functions), least=True)
+    if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
+        yield DesiredSetting(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
+    # a card with one setting has one port; with several, function 0 has the first
+    port = int(seen.address[-1:] or "0") + 1 if seen.setting(f"{PORTS}2") else 1
+    yield DesiredSetting(f"{PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
+    for wished, value in intent.cluster.firmware.settings().items():
+        yield DesiredSetting(wished, value, needed=False)
+
+
+def is_in_force(
+    wish: DesiredSetting, setting: FirmwareSetting, fabric: Fabric, function: PciEvidence
+) -> typing.Optional[bool]:
+    """Return whether a desired setting is in force; None where it is not known. VFs that are offered prove their
+    settings, even against the report of a tool."""
+    needed = int(wish.value) if wish.least else fabric.virtual_functions
+    if wish.needed and not wish.name.startswith(PORTS) and (function.sriov_total or 0) >= needed:
+        return True
+    return wish.met(setting.current)
+
+
+def check_settings(
+    fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
+) -> typing.Iterator[Objection]:
+    """Compare the settings with the desired ones. VFs that are offered prove their settings, even against the report of
+    a tool. Only the tool knows the settings after the next reset."""
+    wished = tuple(list_desired_settings(fabric, seen, fleet.intent))
+    for wish in wished:
+        setting = seen.setting(wish.name)
+        later = wish.met(setting.next) if setting is not None else None
+        if setting is None:
+            continue
+        now = is_in_force(wish, setting, fabric, function)
+        wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
+        if later is None:
+            if now is False and wish.needed:
+                why = f"{wish.name} is {setting.current}, and what the next reset brings does not show."
+                remedy = f"Run mstconfig -d {seen.address} -e query {wish.name} on the node, as root."
+                yield Objection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
+        elif later and now is False:
+            why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
+            yield Objection(FAIL, _describe_values(setting), wanted, why, way_of_reset(seen.device, seen.address))
+        elif not later and now:
+            why = (
+                f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset"
+                " pending."
+            )
+            yield Objection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
+        elif not later:
+            why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
+            if not wish.needed:
+                why = (
+                    f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value}"
+                    " (rdma_cluster.firmware)."
+                )
+            yield Objection(
+                FAIL,
+                _describe_values(setting),
+                wanted,
+                why,
+                f"{_describe_remedy(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}",
+            )
+    judged = {wish.name for wish in wished}
+    others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
+    if others:
+        measured = ", ".join(map(_describe_values, others[:8])) + (
+            f" and {len(others) - 8} more" if len(others) > 8 else ""
+        )
+        why = "These settings change with the next reset, whenever and why ever it comes: reset pending."
+        remedy = f"{way_of_reset(seen.device, seen.address)} Or set them back to what is in force."
+        yield Objection(WARN, measured, "nothing waits for a reset", why, remedy)
+    if seen.errors:
+        why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors[:3])}."
+        yield Objection(
+            WARN,
+            "settings unread",
+            "settings of the firmware",
+            why,
+            f"Run mstconfig -d {seen.address} -e query on the node, as root.",
+        )
+
+
+def check_unread_wishes(
+    fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
+) -> typing.Iterator[Objection]:
+    """Report the desired settings that no tool has read. The settings that the fabric needs are visible in the VFs and
+    the link."""
+    if hca.pci is None or hca.pci.vendor != VENDOR:
+        return
+    known = seen or HcaFirmware(function.address)
+    unread = []
+    for wish in list_desired_settings(fabric, known, fleet.intent):
+        setting = known.setting(wish.name)
+        offered = wish.least and (function.sriov_total or 0) >= int(wish.value)
+        if not wish.needed and not offered and (setting is None or wish.met(setting.next) is None):
+            unread.append(wish)
+    if unread:
+        names = ", ".join(wish.name for wish in unread)
+        reasons = [*known.errors, *known.not_asked] or [
+            f"{known.settings_from} does not show it" if known.settings else "no tool was asked"
+        ]
+        why = (
+            "The intent asks for it (rdma_cluster.firmware), and what the firmware has is not known:"
+            f" {'; '.join(reasons[:3])}."
+        )
+        remedy = (
+            f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} on the node, as"
+            " root. Advanced settings show where "
+        )
+        remedy += "ADVANCED_PCI_SETTINGS is on. Leave out of the intent what the firmware does not have."
+        yield Objection(
+            UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy
+        )
+
+
+def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSetting) -> str:
+    """Return the remedy that makes a setting, by the component that owns it on this HCA."""
+    if nic is not None and nic.configured:
+        return (
+            f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"
+            " on it."
+        )
+    if seen.dpu or (nic is not None and nic.dpu):
+        return f"It is a BlueField in DPU mode: set {wish.name}={wish.value} from its Arm cores, never from the host."
+    if nic is not None:
+        return (
+            f"Set {wish.name}={wish.value} by a NicConfigurationTemplate: {nic.name} is NVIDIA's operator's own"
+            " (platform_settle: true makes one)."
+        )
+    return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or platform_settle: true)."
+
+
+def _describe_values(setting: FirmwareSetting) -> str:
+    if setting.current is None or not setting.pending:
+        return f"{setting.name} {setting.next}"
+    return f"{setting.name} {setting.current}, after a reset {setting.next}"

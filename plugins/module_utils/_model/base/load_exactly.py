@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Load plain data as dataclasses, with the path of each mistake. It is slow, and ``load`` uses it where the data has a
+mistake.
+
+A dataclass with a mistake becomes a partial instance: the fields that could not be read raise ``Unread``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import dataclasses
+import functools
+import math
+import typing
+
+from ..boundary.form import Bound
+from .either import find_beside, list_sides
+from .load_error import MOST_HINTS, LoadError, describe_type, describe_value, join_path, list_options, nearest, refuse
+from .observed import Observed, is_observed
+from .once import find_second, list_keys
+
+_MOST_OF_A_FLOAT = 10**300
+#: unknown keys of one mapping that have a message each; further ones are counted
+MOST_UNKNOWN = 20
+
+
+def key_type(cls: typing.Any) -> typing.Any:
+    """Return the type of a mapping's keys: text, with a form where it has one."""
+    return cls if typing.get_origin(cls) is typing.Annotated else str
+
+
+def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
+    """Load ``data`` as type ``cls``, as ``load`` does, and report the path of a mistake.
+
+    :raises LoadError: the first mistake
+    """
+    value = _collect(cls, data, path, _First())
+    return None if value is _HOLE else value
+
+
+class _First(list[LoadError]):
+    """A list that raises the first mistake: the answer of a node may have a million, and hints for each take long."""
+
+    def append(self, problem: LoadError) -> typing.NoReturn:
+        raise problem
+
+
+def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
+    """Return the value and all mistakes, in the order of the data; a missing key follows the keys of its mapping.
+
+    A dataclass with a mistake becomes a partial instance, whose unread fields raise ``Unread`` (see ``make_partial``).
+    Any other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no
+    hint. Of more than ``MOST_UNKNOWN`` unknown keys of one mapping the number is reported.
+    """
+    problems: list[LoadError] = []
+    value = _collect(cls, data, path, problems)
+    return (None if value is _HOLE else value), tuple(problems)
+
+
+class Unread(Exception):
+    """A field was used that could not be read. The mistake in it was reported already."""
+
+
+#: in the place of a value that could not be read
+_HOLE = object()
+
+
+def make_partial(
+    cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]
+) -> typing.Any:
+    """Return an instance of a dataclass of which some fields are not known. A field in neither argument has its
+    default.
+
+    :param unread: fields that raise ``Unread`` when they are used. A comparison raises it too, since it uses all fields
+    """
+    made = object.__new__(_partial_class(cls, frozenset(unread)))
+    for field in dataclasses.fields(cls):
+        if field.name in values:
+            value = values[field.name]
+        elif field.name in unread:
+            continue
+        else:
+            value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def _unread(*_arguments: typing.Any) -> typing.Any:
+    raise Unread
+
+
+@functools.cache
+def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
+    return type(
+        cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))}
+    )
+
+
+def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """Return the value, a partial instance, or ``_HOLE``, and add the mistakes to ``problems``."""
+    origin = typing.get_origin(cls)
+    arguments = typing.get_args(cls)
+    if cls is typing.Any:
+        return data
+    if origin is typing.Union:
+        options = list_options(cls)
+        if data is None and type(None) in arguments:
+            return None
+        if len(options) > 1:
+            return _collect_option(options, data, path, problems)
+        return _collect(options[0], data, path, problems)
+    if origin is typing.Literal:
+        return _collect_literal(arguments, data, path, problems)
+    if origin is typing.Annotated:
+        return _collect_formed(arguments[0], arguments[1], data, path, problems)
+    if origin is tuple:
+        return _collect_tuple(arguments[0], data, path, problems)
+    if origin is dict:
+        return _collect_dict(arguments, data, path, problems)
+    if is_observed(cls):
+        return _load_observed(cls, data, path, problems)
+    if dataclasses.is_dataclass(class_of(cls)):
+        return _collect_dataclass(cls, data, path, problems)
+    try:
+        return load_plain(cls, data, path)
+    except LoadError as error:
+        problems.append(error)
+        return _HOLE
+
+
+def _collect_literal(
+    allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    """Return a value out of a closed list, or ``_HOLE``."""
+    if data in allowed:
+        return data
+    words = ", ".join(str(word) for word in allowed)
+    problems.append(LoadError(path, f"'{data}'", f"one of: {words}{nearest(str(data), map(str, allowed))}"))
+    return _HOLE
+
+
+def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """Return the items of a list, or ``_HOLE`` where an item has a mistake, or two items have the same keys."""
+    if not isinstance(data, (list, tuple)):
+        problems.append(LoadError(path, describe_value(data), "a list"))
+        return _HOLE
+    items = tuple([_collect_item(of_items, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
+    if any(item is _HOLE for item in items):
+        return _HOLE
+    with contextlib.suppress(Unread):
+        number = find_second(list_keys(of_items), items)
+        if number is not None:
+            about = ", ".join(list_keys(of_items))
+            problems.append(
+                LoadError(
+                    f"{path}[{number}]",
+                    "an entry about what an earlier one is about",
+                    f"one entry for each {about}",
+                )
+            )
+            return _HOLE
+    return items
+
+
+def _collect_option(
+    options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    """Load data by the first of several types that fits."""
+    for option in options:
+        with contextlib.suppress(LoadError):
+            return load_exactly(option, data, path)
+    words = [
+        str(word)
+        for option in options
+        if typing.get_origin(option) is typing.Literal
+        for word in typing.get_args(option)
+    ]
+    problems.append(
+        LoadError(path, describe_value(data), " or ".join(map(describe_type, options)) + nearest(str(data), words))
+    )
+    return _HOLE
+
+
+def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """Return an item of a list. An empty text is refused as an item with a form, as in the fast loader."""
+    if data == "" and typing.get_origin(cls) is typing.Annotated:
+        problems.append(LoadError(path, describe_value(data), typing.get_args(cls)[1].expected))
+        return _HOLE
+    return _collect(cls, data, path, problems)
+
+
+def _collect_formed(
+    cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    """Return a text, a number, a list or a mapping of the form of the boundary in its annotation, or ``_HOLE``."""
+    if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
+        # the length is compared before any item is read
+        problems.append(
+            LoadError(path, f"a {'mapping' if isinstance(data, dict) else 'list'} of {len(data)}", form.expected)
+        )
+        return _HOLE
+    value = _collect(cls, data, path, problems)
+    if value is _HOLE or value == "" or form.fits(value):
+        return value
+    problems.append(LoadError(path, describe_value(data), form.expected))
+    return _HOLE
+
+
+def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """Load the observation of one node. A value that does not fit becomes its error."""
+    if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
+        return _collect_dataclass(cls, data, path, problems)
+    try:
+        return _collect_dataclass(cls, data, path, _First())
+    except LoadError as error:
+        return Observed(None, f"what it answered is refused: {error}")
+
+
+def _collect_dict(
+    types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    if not isinstance(data, dict):
+        problems.append(LoadError(path, describe_value(data), "a mapping"))
+        return _HOLE
+    keys, cls = key_type(types[0]), types[1]
+    items = [
+        (_collect(keys, key, f"{path} (key)", problems), _collect(cls, item, join_path(path, key), problems))
+        for key, item in data.items()
+    ]
+    return _HOLE if any(key is _HOLE or item is _HOLE for key, item in items) else dict(items)
+
+
+def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    hints, cls = read_hints(cls), class_of(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if not isinstance(data, dict):
+        problems.append(LoadError(path, describe_value(data), "a mapping"))
+        return make_partial(cls, {}, tuple(fields))
+    values: dict[str, typing.Any] = {}
+    unread: set[str] = set()
+    misspelt: set[str] = set()
+    absent = [name for name in fields if name not in data]
+    unknown = 0
+    for key, item in data.items():
+        if key in fields:
+            values[key] = _collect(hints[key], item, join_path(path, key), problems)
+            continue
+        unknown += 1
+        if unknown <= MOST_UNKNOWN:
+            hint = nearest(str(key), fields) if len(problems) < MOST_HINTS else ""
+            problems.append(LoadError(join_path(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
+            # the key may be a misspelling of any absent one
+            unread.update(absent)
+            misspelt.update(name for name in fields if f"'{name}'" in hint)
+    if unknown > MOST_UNKNOWN:
+        problems.append(
+            LoadError(
+                path,
+                f"{unknown} unknown keys, of which the first {MOST_UNKNOWN} are told",
+                f"no key but: {', '.join(fields)}",
+            )
+        )
+    for name, field in fields.items():
+        if (
+            name not in data
+            and name not in misspelt
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ):
+            problems.append(LoadError(join_path(path, name), "missing", describe_type(hints[name])))
+            unread.add(name)
+    unread.update(name for name, value in values.items() if value is _HOLE)
+    if problems:
+        # without its own __init__, which may refuse an instance with missing fields
+        return make_partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
+    made, sides = cls(**values), list_sides(cls)
+    beside = find_beside(sides, made) if sides is not None else None
+    if beside is not None:
+        value, reason = beside
+        expected = f"{value}, or a reason why there is none, and not both"
+        problems.append(LoadError(join_path(path, reason), f"{describe_value(data[reason])} beside {value}", expected))
+        return make_partial(cls, {}, tuple(fields))
+    return made
+
+
+@functools.cache
+def list_names(cls: typing.Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def class_of(cls: typing.Any) -> typing.Any:
+    """Return the class of a type: of ``Observed[NodeHcas]`` the class ``Observed``."""
+    return typing.get_origin(cls) or cls
+
+
+@functools.cache
+def read_hints(cls: typing.Any) -> dict[str, typing.Any]:
+    """Return the types of the fields of a dataclass, by their names; those of ``Observed[NodeHcas]`` with ``NodeHcas``
+    in the place of the type variable. To read them is slow, and a topology has a hundred thousand records."""
+    of = class_of(cls)
+    given = dict(zip(getattr(of, "__parameters__", ()), typing.get_args(cls)))
+    return {
+        name: hint[tuple(given.get(variable, variable) for variable in hint.__parameters__)]
+        if getattr(hint, "__parameters__", ())
+        else hint
+        for name, hint in typing.get_type_hints(of, include_extras=True).items()
+    }
+
+
+def load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+    if cls is bytes and isinstance(data, str):
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise LoadError(path, describe_value(data), describe_type(cls)) from None
+    # bool is a subclass of int, and YAML's "yes" is a bool, so each is refused as the other
+    if cls is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data) if abs(data) < _MOST_OF_A_FLOAT else refuse(cls, data, path)
+    if cls is bool or isinstance(data, bool):
+        if cls is bool and isinstance(data, bool):
+            return data
+    elif isinstance(data, cls) and not (cls is float and not math.isfinite(data)):
+        # Ansible passes tagged subclasses of str, int and float; the plain value is kept
+        return cls(data)
+    return refuse(cls, data, path)

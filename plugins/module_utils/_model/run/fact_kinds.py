@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The registry of the facts of a node: where each kind is read, and how the difference of two runs calls it."""
+
+from __future__ import annotations
+
+import typing
+
+#: the node itself: sysfs, procfs, PCI configuration space, tools
+NODE: typing.Final = "node"
+#: its InfiniBand ports, which ask the fabric
+FABRIC: typing.Final = "fabric"
+#: the whole fabric, read through a few ports
+TOPOLOGY: typing.Final = "topology"
+#: its Ethernet ports, which listen for switches for half a minute; only a run that needs the answer listens
+SWITCHES: typing.Final = "switches"
+#: its files; only the teardown asks for what the collection has left in them
+FILES: typing.Final = "files"
+
+Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
+
+
+class FactKind(typing.NamedTuple):
+    """A kind of fact of a node.
+
+    :ivar place: where a look at the node reads it; None for what another module or a BMC reports
+    :ivar word: of a line in the difference of two runs, before the name of what differs; None for what is not compared
+    """
+
+    name: str
+    place: typing.Optional[Place] = None
+    word: typing.Optional[str] = None
+
+
+#: in the order in which two runs are compared
+FACT_KINDS: tuple[FactKind, ...] = (
+    FactKind("hcas_after_network", word=""),
+    FactKind("hcas", NODE, ""),
+    FactKind("platform", NODE, "platform"),
+    FactKind("firmware", NODE, "firmware"),
+    FactKind("clock", NODE),
+    FactKind("tuning", NODE),
+    FactKind("bios", word="BIOS"),
+    FactKind("subnets", FABRIC, "subnet manager of"),
+    FactKind("topologies", TOPOLOGY),
+    FactKind("neighbours", SWITCHES, "neighbours"),
+    FactKind("containerd", word="containerd"),
+    FactKind("drop_in", FILES),
+    FactKind("kernel_arguments_left", FILES),
+)
+
+
+def list_kinds_at(*places: Place) -> tuple[str, ...]:
+    """Return the kinds that are read at these places."""
+    return tuple(kind.name for kind in FACT_KINDS if kind.place in places)
+
+
+def list_places(kinds: typing.Collection[str]) -> list[str]:
+    """Return the places at which these kinds are read."""
+    return list(dict.fromkeys(kind.place for kind in FACT_KINDS if kind.name in kinds and kind.place is not None))
+
+
+def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
+    """Return the kinds that one command in each observer reads, where a stage needs these. The first command brings
+    all that any stage needs of a node: it costs little more than one kind."""
+    wanted = [name for name in list_kinds_at(NODE, FABRIC, SWITCHES) if name in kinds]
+    return list(dict.fromkeys((*list_kinds_at(NODE, FABRIC), *wanted))) if "hcas" in wanted else wanted

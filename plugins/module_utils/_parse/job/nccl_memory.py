@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The memory that what is kept of NCCL's log may take.
+
+Each program of a job can write into the log, so what is kept has a limit that grows with the length of the log. A log
+that names more processes and ranks than NCCL could write about in so few lines is refused.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..limits import MIB
+
+#: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a
+#: module makes of that
+OF_THREAD, OF_PROCESS, OF_RANK, OF_ROUTE, OF_DEVICE, OF_CHOICE, OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
+#: the same for each file in which a process is, and for a rank with its process, its routes and devices
+OF_PLACE, OF_WHOLE_RANK = 900, 16 * 1024
+#: bytes of a variable of the environment beside its value
+OF_VARIABLE = 200
+#: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is
+#: not forged writes some thousand characters for each of its ranks, of which 11 kB are kept: the most, whatever the
+#: length of the log, is enough for 190,000 ranks
+_GROWTH, _LEAST, _MOST_KEPT = 8, 128 * MIB, 2048 * MIB
+#: bytes of these that one file of several may take, or one host where all ranks are in one file. 16 ranks in 30
+#: communicators take 6 MB
+_MOST_OF_SOURCE = 64 * MIB
+
+
+class LogTooLarge(Exception):
+    """The log names more than a log of its length can name."""
+
+
+class SourceTooLarge(Exception):
+    """A file or a host names more than a pod can; the exception has the name of that source."""
+
+
+class MemoryBudget:
+    """Counts the memory of what is kept of a log, and of each source of lines.
+
+    :ivar characters: of the log that were read so far, by which the limit grows
+    :ivar kept: bytes that are kept
+    """
+
+    def __init__(self, least: typing.Optional[int] = None) -> None:
+        """:param least: bytes that a log of any length may take"""
+        self.characters = 0
+        self.kept = 0
+        self._least = _LEAST if least is None else least
+        self._kept_of: dict[str, int] = {}
+
+    def keep(self, cost: int, source: typing.Optional[str]) -> None:
+        """Count something that is kept.
+
+        :param cost: bytes of memory
+        :param source: the file or host whose lines name it; None: sources have no limit of their own
+        :raises SourceTooLarge: the source names more than a pod can
+        :raises LogTooLarge: the log is too short for all that is kept, or no job has so much
+        """
+        if source is not None:
+            kept = self._kept_of[source] = self._kept_of.get(source, 0) + cost
+            if kept > _MOST_OF_SOURCE:
+                self.kept += cost
+                raise SourceTooLarge(source)
+        self.kept += cost
+        if self.kept > min(self._least + _GROWTH * self.characters, _MOST_KEPT):
+            raise LogTooLarge
+
+    def release(self, source: str) -> str:
+        """Subtract all that a source names, and return the reason for which it is left out."""
+        self.kept -= self._kept_of.pop(source, 0)
+        return f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"

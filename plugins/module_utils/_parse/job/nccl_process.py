@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The processes, threads and ranks of a job, as the lines of NCCL's log describe them one after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing
+
+from ..._model.job.nccl import NcclChoice, NcclDevice, NcclProcess, NcclRank, NcclRoute
+from .nccl_channel import ConnectionKind
+
+#: files, and hosts beside its own, that a process names
+MOST_FILES = 20
+
+
+@dataclasses.dataclass
+class LogRank:
+    """A rank of a communicator, or a rank whose communicator is not known yet (``size`` is None).
+
+    :ivar links: outgoing connections of collectives: channel and peer, as one number
+    :ivar sent: those of ``links`` that use the network
+    :ivar received: incoming connections over the network
+    :ivar unanswered: channels of which only the peer wrote a line
+    :ivar routes: for each kind of connection a mask of the channels, and the number of connections
+    """
+
+    process: LogProcess
+    rank: int
+    pointer: str = ""
+    size: typing.Optional[int] = None
+    name: str = ""
+    gpu: typing.Optional[int] = None
+    bus_id: str = ""
+    started: bool = False
+    complete: bool = False
+    counts: typing.Optional[tuple[int, int]] = None
+    trees: typing.Optional[int] = None
+    rings: typing.Optional[int] = None
+    nodes: typing.Optional[int] = None
+    links: set[int] = dataclasses.field(default_factory=set)
+    sent: set[int] = dataclasses.field(default_factory=set)
+    received: set[int] = dataclasses.field(default_factory=set)
+    unanswered: set[int] = dataclasses.field(default_factory=set)
+    routes: dict[ConnectionKind, list[int]] = dataclasses.field(default_factory=dict)
+
+    def select_links(self, incoming: bool) -> set[int]:
+        """Return the set in which links of a direction are kept."""
+        return self.received if incoming else self.links
+
+    def add_connection(self, kind: ConnectionKind, channel: int) -> None:
+        """Count a connection, and add its channel to those of its kind."""
+        route = self.routes.get(kind)
+        if route is None:
+            route = self.routes[kind] = [0, 0]
+        route[0] |= 1 << channel
+        route[1] += 1
+
+    def merge_channels(self, other: LogRank) -> None:
+        """Add the channels of the same rank that were read before its communicator was known."""
+        self.links |= other.links
+        self.sent |= other.sent
+        self.received |= other.received
+        for kind, (mask, lines) in other.routes.items():
+            route = self.routes.setdefault(kind, [0, 0])
+            route[0] |= mask
+            route[1] += lines
+
+    def build_rank(self) -> NcclRank:
+        """Return the rank of the fact, with its routes sorted."""
+        sent = 0
+        for link in self.links:
+            sent |= 1 << (link >> 32)
+        channels, others = self.counts or (None, None)
+        unseen = [channel for channel in range(channels or 0) if self.size != 1 and not sent >> channel & 1]
+        together: dict[tuple[typing.Any, ...], list[int]] = {}
+        for kind, (mask, lines) in self.routes.items():
+            route = together.setdefault((kind.transport, kind.direction, kind.connection), [0, 0])
+            route[0] |= mask
+            route[1] += lines
+        routes = tuple(
+            NcclRoute(
+                found.transport,
+                found.via,
+                direction,
+                found.device,
+                found.gpu_direct,
+                connection,
+                found.proxy,
+                _list_bits(mask),
+                lines,
+            )
+            for (found, direction, connection), (mask, lines) in sorted(together.items(), key=repr)
+        )
+        return NcclRank(
+            self.rank,
+            self.process.host,
+            self.process.pid,
+            self.gpu,
+            self.bus_id,
+            self.complete,
+            channels,
+            others,
+            self.trees,
+            self.rings,
+            self.nodes,
+            routes,
+            tuple(unseen),
+            tuple(sorted(self.unanswered)),
+        )
+
+
+@dataclasses.dataclass
+class LogFile:
+    """A file of several.
+
+    :ivar hosts: hosts of which the file has lines
+    :ivar document: the file is a document of nccl-tests, which has no lines of hosts; None before its first line
+    """
+
+    name: str
+    hosts: dict[str, None] = dataclasses.field(default_factory=dict)
+    document: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass
+class LogProcess:
+    """A process of the job.
+
+    :ivar choices: None as long as the process wrote no choice: most processes write none
+    :ivar mtus: a mask of their numbers by verbs, of which 1 is 256 bytes and 5 is 4096
+    :ivar gid_indexes: a mask
+    :ivar ranks: in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size`` find the
+        last of them
+    :ivar strays: by number, ranks whose channels belong to no communicator that is known yet
+    :ivar files: files that have lines of the process; None where there is only one file
+    """
+
+    host: str
+    pid: int
+    version: str = ""
+    network: str = ""
+    oob: tuple[str, str] = ("", "")
+    bootstrap: tuple[str, str] = ("", "")
+    dma_buf: typing.Optional[bool] = None
+    without_ib: str = ""
+    devices: dict[str, dict[int, NcclDevice]] = dataclasses.field(default_factory=dict)
+    direct: dict[tuple[str, int], tuple[bool, str]] = dataclasses.field(default_factory=dict)
+    distances: dict[int, dict[str, None]] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    choices: typing.Optional[dict[NcclChoice, None]] = None
+    mtus: int = 0
+    gid_indexes: int = 0
+    ranks: list[LogRank] = dataclasses.field(default_factory=list)
+    by_rank: dict[int, list[LogRank]] = dataclasses.field(default_factory=dict)
+    in_making: dict[tuple[str, int], LogRank] = dataclasses.field(default_factory=dict)
+    on_gpu: dict[tuple[typing.Optional[int], str], LogRank] = dataclasses.field(default_factory=dict)
+    of_size: dict[tuple[typing.Optional[int], typing.Optional[int]], int] = dataclasses.field(default_factory=dict)
+    strays: dict[int, LogRank] = dataclasses.field(default_factory=dict)
+    files: typing.Optional[list[LogFile]] = None
+
+    def add_rank(self, rank: LogRank) -> None:
+        """Add a rank whose communicator is known."""
+        self.ranks.append(rank)
+        self.by_rank.setdefault(rank.rank, []).append(rank)
+        self.on_gpu[rank.gpu, rank.pointer] = rank
+        self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
+
+    def build_process(self, version: str, several: bool) -> NcclProcess:
+        """Return the process of the fact.
+
+        :param version: of NCCL, where the process wrote none
+        :param several: more than one file is a log
+        """
+        files = (self.files or [])[:MOST_FILES] if several else []
+        others = itertools.chain.from_iterable(itertools.islice(file.hosts, MOST_FILES + 1) for file in files)
+        beside = dict.fromkeys(host for host in others if host != self.host)
+        interface, address = self.oob if self.oob[0] else self.bootstrap
+        # a plugin that replaces IB writes as IB does
+        network = "IB" if self.network.startswith("IB") else self.network
+        found = self.devices.get(network) or {}
+        return NcclProcess(
+            self.host,
+            self.pid,
+            self.version or version,
+            self.network,
+            interface,
+            address,
+            self.dma_buf,
+            self.without_ib,
+            tuple(self._build_device(network, found[index]) for index in sorted(found)),
+            self.environment,
+            tuple(self.choices or ()),
+            tuple(128 << number for number in _list_bits(self.mtus)),
+            _list_bits(self.gid_indexes),
+            tuple(file.name for file in files),
+            tuple(itertools.islice(beside, MOST_FILES)),
+        )
+
+    def _build_device(self, network: str, device: NcclDevice) -> NcclDevice:
+        works, why = self.direct.get((network, device.index), self.direct.get((self.network, device.index), (None, "")))
+        if works is False and not why:
+            why = (
+                "NCCL found neither nvidia-peermem nor DMA-BUF"
+                if not self.dma_buf
+                else "the device takes no DMA-BUF, and nvidia-peermem is not loaded"
+            )
+        far = [f"too far from a GPU: {distance}" for distance in self.distances.get(device.index, ())]
+        return dataclasses.replace(device, gpu_direct=works, reasons=tuple([why] * bool(why) + far))
+
+
+@dataclasses.dataclass
+class LogThread:
+    """A thread of a process, and the communicator that it initializes.
+
+    :ivar current: the rank of that communicator; None before its line, and after its initialization
+    :ivar waiting: values of that rank that were read before it is known: counts, trees, rings
+    """
+
+    process: LogProcess
+    current: typing.Optional[LogRank] = None
+    waiting: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+    def set_value(self, name: str, value: typing.Any) -> None:
+        """Set a field of the current rank, or keep the value for the next one."""
+        if self.current is not None:
+            setattr(self.current, name, value)
+        else:
+            self.waiting[name] = value
+
+
+def _list_bits(mask: int) -> tuple[int, ...]:
+    """Return the places of the bits that are set."""
+    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run of a program of nccl-tests: its parameters, its ranks, and the rows of its table.
+
+The process of rank 0 writes a row in three pieces: size to root, figures out of place, figures in place. A row counts
+when all its pieces are read and agree: bytes by time are the algorithm bandwidth, and no factor from there to the bus
+bandwidth is above 2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.job.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+
+#: rows, ranks and errors of a run
+MOST_ROWS, MOST_RANKS, _ERRORS = 2000, 4096, 20
+#: words of a launcher that may precede a row
+_BEFORE = 12
+#: words of the figures of one place, with option -I
+_WITH_ITERATIONS = 8
+#: largest factor from algorithm to bus bandwidth: all_reduce on very many ranks
+_FACTOR = 2.0
+#: largest difference between the mean of the rows and the average of the summary, as a part of the mean
+_MEAN = 0.02
+#: tests whose bytes of the table are not those of the algorithm bandwidth
+_OWN_BYTES = ("hypercube", "alltoallv")
+#: a size, with the text that a launcher may write right before it: "[1,0]<stdout>:1048576000000"
+_SIZE = re.compile(r"(?:\S{0,200}[\]>:|])?([0-9]{1,15})")
+_COUNT = re.compile(r"[0-9]{1,15}")
+TYPE = re.compile(r"[a-z][a-z0-9_]{1,15}")
+ROOT = re.compile(r"-?[0-9]{1,7}")
+#: the average of a slow network has six digits behind its zeros: 0.00964234
+NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:e[+-][0-9]{2})?")
+_DAY, _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}")
+_PARAMETERS = re.compile(
+    r"# nThread [0-9]{1,6} nGpus [0-9]{1,6} minBytes ([0-9]{1,15}) maxBytes ([0-9]{1,15}) step:"
+    r" ([0-9]{1,15})\((factor|bytes)\) .{1,300}"
+)
+_VERSION = re.compile(r"# nccl-tests version (\S{1,40}) nccl-headers=[0-9]{1,9} nccl-library=([0-9]{1,9})")
+_STARTING = re.compile(r"# Collective test starting: (\S{1,100})")
+_CONCLUDED = re.compile(r"# Collective test concluded: (\S{1,100})")
+_RANK = re.compile(
+    r"# {1,4}Rank {1,8}([0-9]{1,7})(?: Group {1,8}([0-9]{1,7}))? Pid {1,10}([0-9]{1,10}) on {1,20}(\S{1,253}) device"
+    r" {1,4}([0-9]{1,4}) "
+    r"\[([0-9a-fA-Fx:.]{1,20})\] (.{1,100})"
+)
+_REDUCED = re.compile(r"# Reducing maxBytes to ([0-9]{1,15}) due to memory limitation")
+_BOUNDS = re.compile(r"# Out of bounds values {0,20}: ([0-9]{1,10}) (OK|FAILED)")
+_AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))?")
+
+
+@dataclasses.dataclass
+class _Columns:
+    """The positions of the columns, by their names.
+
+    :ivar keys: columns between type and time: redop, root
+    :ivar width: words of the figures of one place
+    :ivar places: 2 where a row has figures out of place and in place
+    :ivar largest_error: the fourth figure is the largest error, not a number of wrong values
+    """
+
+    keys: tuple[str, ...]
+    width: int
+    places: int
+    largest_error: bool
+
+
+@dataclasses.dataclass
+class _Open:
+    """A row of which not all pieces were read."""
+
+    size: int
+    count: int
+    type: str
+    keys: dict[str, str]
+    words: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class NcclTestsRun:
+    """A run while it is read.
+
+    :ivar begun: the lines with which a run begins that were read
+    :ivar columns: from the line of their names to the end of the run
+    :ivar titled: the line with the names of the columns was read
+    :ivar overrun: the log has more of the run than is read
+    """
+
+    begun: set[str] = dataclasses.field(default_factory=set)
+    columns: typing.Optional[_Columns] = None
+    titled: bool = False
+    overrun: bool = False
+    open: typing.Optional[_Open] = None
+    cpu_time: bool = False
+    starting: bool = False
+    concluded: bool = False
+    collective: str = ""
+    version: str = ""
+    library: str = ""
+    span: typing.Optional[tuple[int, int, int, bool]] = None
+    ranks: list[NcclTestRank] = dataclasses.field(default_factory=list)
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    rows: list[NcclTestRow] = dataclasses.field(default_factory=list)
+    unfinished: list[int] = dataclasses.field(default_factory=list)
+    bounds: set[int] = dataclasses.field(default_factory=set)
+    averages: set[float] = dataclasses.field(default_factory=set)
+    errors: dict[str, None] = dataclasses.field(default_factory=dict)
+    torn: int = 0
+
+    def set_program(self, program: str) -> None:
+        """Set the collective of a program, given by its path."""
+        self.collective = _find_collective(program)
+
+    def set_library(self, number: int) -> None:
+        """Set the release of NCCL from its number; 0 when it is not known."""
+        self.library = _format_release(number)
+
+    def read_comment(self, text: str) -> None:
+        """Read a line that begins like one of nccl-tests."""
+        if text.startswith("#       size "):
+            self._read_columns(text.split())
+        elif text.startswith(("#  Rank ", "#   Rank ")):
+            self._read_rank(text)
+        elif text.startswith(("# Out of bounds", "# Avg bus")):
+            self._read_summary(text)
+        else:
+            self._read_frame(text)
+
+    def _read_frame(self, text: str) -> None:
+        """Read a line before the table or behind it."""
+        parameters, reduced, version = _PARAMETERS.fullmatch(text), _REDUCED.fullmatch(text), _VERSION.fullmatch(text)
+        starting, concluded = _STARTING.fullmatch(text), _CONCLUDED.fullmatch(text)
+        if parameters:
+            self.span = int(parameters[1]), int(parameters[2]), int(parameters[3]), parameters[4] == "factor"
+        elif reduced and self.span is not None:
+            self.span = min(self.span[0], int(reduced[1])), int(reduced[1]), self.span[2], self.span[3]
+        elif version:
+            self.version = version[1]
+            self.set_library(int(version[2]))
+        elif starting:
+            self.starting = True
+            self.set_program(starting[1])
+        elif concluded:
+            # the end of another test is not the end of this one
+            self.concluded = _find_collective(concluded[1]) == self.collective
+            self.end_row()
+            self.columns = None
+
+    def _read_rank(self, text: str) -> None:
+        rank = _RANK.fullmatch(text) if len(self.ranks) < MOST_RANKS else None
+        if rank:
+            number, group, pid, host, gpu, bus_id, model = rank.groups()
+            self.ranks.append(NcclTestRank(int(number), int(group or 0), int(pid), host, int(gpu), bus_id, model))
+            self.hosts.add(host.partition(".")[0])
+
+    def _read_summary(self, text: str) -> None:
+        self.end_row()
+        bounds, average = _BOUNDS.fullmatch(text), _AVERAGE.fullmatch(text)
+        if bounds and len(self.bounds) < 2:
+            self.bounds.add(int(bounds[1]))
+            # word and number say the same
+            self.torn += (int(bounds[1]) > 0) != (bounds[2] == "FAILED")
+        elif average and NUMBER.fullmatch(average[1]) and len(self.averages) < 2:
+            self.averages.add(float(average[1]))
+
+    def _read_columns(self, words: typing.Sequence[str]) -> None:
+        """Read the names of the columns."""
+        if words[1:4] != ["size", "count", "type"] or "algbw" not in words:
+            return
+        first = words.index("algbw") - 1
+        keys, places = tuple(words[4:first]), words.count("algbw")
+        if len(set(keys)) == len(keys) and set(keys) <= {"redop", "root"} and places <= 2:
+            self.titled, self.cpu_time = True, words[first] == "cputime"
+            self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
+
+    def read_piece(self, words: typing.Sequence[str]) -> None:
+        """Read a row, or a piece of one, from the words of a line."""
+        if self.columns is None:
+            return
+        if len(words) > 2 and _DAY.fullmatch(words[-2]) and _CLOCK.fullmatch(words[-1]):
+            words = words[:-2]
+        for place in range(2, min(len(words), _BEFORE)):
+            size = _SIZE.fullmatch(words[place - 2])
+            if size and _COUNT.fullmatch(words[place - 1]) and TYPE.fullmatch(words[place]):
+                self.end_row()
+                rest = words[place + 1 :]
+                # alltoall of versions before 2.13 has the column, and nothing in it
+                blank = "redop" in self.columns.keys and rest and not TYPE.fullmatch(rest[0])
+                keys = dict(zip(self.columns.keys, ["none", *rest] if blank else rest))
+                if (
+                    len(keys) == len(self.columns.keys)
+                    and TYPE.fullmatch(keys.get("redop", "none"))
+                    and ROOT.fullmatch(keys.get("root", "-1"))
+                ):
+                    self.open = _Open(int(size[1]), int(words[place - 1]), words[place], keys)
+                    self._add_figures(rest[len(keys) - bool(blank) :])
+                return
+        if self.open is not None:
+            # words of a launcher may stand before it
+            first = next((place for place, word in enumerate(words) if NUMBER.fullmatch(word)), len(words))
+            self._add_figures(words[first:])
+
+    def _add_figures(self, words: typing.Sequence[str]) -> None:
+        if self.open is None or self.columns is None or not words or len(words) % self.columns.width:
+            return
+        if not all(NUMBER.fullmatch(word) or word == "N/A" for word in words):
+            return
+        self.open.words += words
+        if len(self.open.words) >= self.columns.width * self.columns.places:
+            row, self.open = self.open, None
+            self.add_row(self._build_row(row, self.columns))
+
+    def _build_row(self, row: _Open, columns: _Columns) -> typing.Optional[NcclTestRow]:
+        width = columns.width
+        if len(row.words) != width * columns.places:
+            return None
+        figures = [
+            _parse_figure(row.words[start : start + width], columns.largest_error)
+            for start in range(0, len(row.words), width)
+        ]
+        if None in figures:
+            return None
+        operation, root = row.keys.get("redop", "none"), int(row.keys.get("root", "-1"))
+        return NcclTestRow(
+            row.size,
+            row.count,
+            row.type,
+            "" if operation == "none" else operation,
+            root if root >= 0 else None,
+            figures[0] if columns.places == 2 else None,
+            figures[-1],
+        )
+
+    def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
+        """Add a row whose figures agree. Any other row is counted as torn."""
+        if row is None or not (
+            self.cpu_time or all(_is_consistent(row, figure, self.collective) for figure in row.figures)
+        ):
+            self.torn += 1
+        elif len(self.rows) < MOST_ROWS:
+            self.rows.append(row)
+        else:
+            self.overrun = True
+
+    def end_row(self) -> None:
+        """End a row that is not complete: its pieces are lost."""
+        if self.open is not None and len(self.unfinished) < MOST_ROWS:
+            self.unfinished.append(self.open.size)
+        self.open = None
+
+    def add_error(self, text: str) -> None:
+        """Add a line about a failure."""
+        if text and len(self.errors) < _ERRORS:
+            self.errors[text[:300]] = None
+
+    def build_run(self) -> NcclTests:
+        """Return the run of the fact, with the reasons for which it is not whole."""
+        self.end_row()
+        average = next(iter(self.averages)) if len(self.averages) == 1 else None
+        bounds = next(iter(self.bounds)) if len(self.bounds) == 1 else None
+        announced = _parse_rows(self.span)
+        concluded = self.concluded if self.starting else bool(self.averages)
+        return NcclTests(
+            self.collective,
+            self.version,
+            self.library,
+            tuple(self.ranks),
+            announced,
+            self.cpu_time,
+            tuple(self.rows),
+            tuple(self.unfinished),
+            bounds,
+            average,
+            concluded,
+            tuple(self.errors),
+            self.torn,
+            tuple(self._list_faults(announced, bounds, average, concluded)),
+        )
+
+    def _list_faults(
+        self,
+        announced: typing.Optional[int],
+        bounds: typing.Optional[int],
+        average: typing.Optional[float],
+        concluded: bool,
+    ) -> typing.Iterator[str]:
+        for error in tuple(self.errors)[:1]:
+            yield f"the test failed: {error}"
+        if self.overrun:
+            yield "more of it is in the log than is read"
+        if self.unfinished:
+            yield f"the row of {self.unfinished[0]} bytes was begun and not ended"
+        if self.torn:
+            yield f"{self.torn} rows or summaries are torn or contradict themselves"
+        if not self.rows:
+            yield "no whole row is there"
+        elif len({(row.size_bytes, row.type, row.operation, row.root) for row in self.rows}) < len(self.rows):
+            # all ranks of a job write into one text
+            yield (
+                "rows of one size, type, operation and root are there more than once: another rank or program has"
+                " printed some"
+            )
+        elif announced and len(self.rows) % announced:
+            yield (
+                f"{len(self.rows)} rows are there, and the test announced {announced} for each type, operation and root"
+            )
+        if bounds is None or average is None:
+            yield "its summary is not there, or there are two that differ"
+        elif self.rows and not self.cpu_time:
+            buses = [figure.bus_gbs for row in self.rows for figure in row.figures]
+            mean = sum(buses) / len(buses)
+            if abs(mean - average) > _MEAN * mean + 0.01:
+                yield f"the mean of the rows is not the {average:g} GB/s of its summary"
+        if not concluded:
+            yield "its end is not there"
+
+
+def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:
+    if "N/A" in words[:3]:
+        return None
+    time, algorithm, bus = (float(word) for word in words[:3])
+    checked = None if words[3] == "N/A" else float(words[3])
+    if largest_error:
+        return NcclTestFigure(time, algorithm, bus, None, checked)
+    # of option -I: the fastest and the slowest iteration, that of 99 %, and the variation
+    p99 = float(words[6]) if len(words) == _WITH_ITERATIONS and "N/A" not in words[4:] else None
+    return NcclTestFigure(time, algorithm, bus, None if checked is None else int(checked), p99_us=p99)
+
+
+def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
+    """Return whether bytes by time are the algorithm bandwidth, within the rounding of their digits."""
+    error = max(0.0051, 0.0051 * max(figure.algorithm_gbs, figure.bus_gbs))
+    if figure.bus_gbs > _FACTOR * figure.algorithm_gbs + 3 * error:
+        return False
+    if collective in _OWN_BYTES or not figure.time_us:
+        return True
+    # two decimals below 1000 us, and five digits above
+    rounding = max(0.0051, figure.time_us * 5e-5)
+    highest = row.size_bytes / max(figure.time_us - rounding, 1e-9) / 1000 + error
+    lowest = row.size_bytes / (figure.time_us + rounding) / 1000 - error
+    # until 2020 the algorithm bandwidth of all_gather was less by (ranks - 1) / ranks, and those versions do not say
+    # which test they are
+    return lowest * (1.0 if collective else 0.49) <= figure.algorithm_gbs <= highest
+
+
+def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
+    """Return the number of sizes between the least and the largest one; None where it is not known."""
+    if span is None:
+        return None
+    least, most, step, by_factor = span
+    if least > most or (by_factor and (least == 0 or step < 2)) or not step:
+        return None
+    if not by_factor:
+        return (most - least) // step + 1
+    count = 0
+    while least <= most:
+        count, least = count + 1, least * step
+    return count
+
+
+def _find_collective(program: str) -> str:
+    name = program.rpartition("/")[2]
+    for end in (".exe", "_mpi", "_perf"):
+        name = name[: -len(end)] if name.endswith(end) else name
+    return name if re.fullmatch(r"[a-z_]{1,20}", name) else ""
+
+
+def _format_release(code: int) -> str:
+    """Return the release of NCCL's number of a version: 22809 is 2.28.9, 2708 is 2.7.8."""
+    if not code:
+        return ""
+    return (
+        f"{code // 1000}.{code // 100 % 10}.{code % 100}"
+        if code < 10000
+        else f"{code // 10000}.{code // 100 % 100}.{code % 100}"
+    )

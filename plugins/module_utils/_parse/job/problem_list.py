@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The problems that a log shows, each once, with the number of its lines and its hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.job.nccl import NcclProblem
+from .nccl_problem import classify, parse_completion
+
+#: different warnings of unknown kinds that are kept; further ones are counted. Of problems of known kinds, further ones
+#: are distinguished by their kind alone
+_MOST = 1000
+#: hosts that a problem names
+_HOSTS = 20
+
+
+class ProblemList:
+    """Collects the problems of a log.
+
+    :ivar untold: lines of unknown kinds that are not kept
+    """
+
+    def __init__(self) -> None:
+        self.untold = 0
+        self._known = 0
+        self._problems: dict[tuple[str, str], NcclProblem] = {}
+
+    def list_problems(self) -> tuple[NcclProblem, ...]:
+        """Return the problems, in the order of the log."""
+        return tuple(self._problems.values())
+
+    def add_text(self, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()) -> None:
+        """Add a problem whose kind the text decides.
+
+        :param line: its number in the log
+        :param place: in the source of NCCL; empty where the line has none
+        :param own: addresses of the process
+        """
+        self.add(classify(text), text, line, host, place, own)
+
+    def add(
+        self, kind: str, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()
+    ) -> None:
+        """Add a problem of a kind, or count it where the list has it. The parameters are those of ``add_text``.
+
+        :param kind: empty: unknown
+        """
+        short = text[:500]
+        key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)
+        failed = parse_completion(text) if kind == "completion" else None
+        if failed is not None:
+            # failed completions of one status are counted together, unless their causes differ
+            key = kind, f"{failed.status} {bool(failed.peer) and failed.peer in own} {failed.crosses_subnets}"
+        if kind and self._known >= _MOST and key not in self._problems:
+            # a problem of a known kind is kept, however many others the log has
+            key = kind, ""
+        seen = self._problems.get(key)
+        if seen is not None:
+            hosts = seen.hosts if host in seen.hosts or not host or len(seen.hosts) >= _HOSTS else (*seen.hosts, host)
+            self._problems[key] = dataclasses.replace(seen, count=seen.count + 1, hosts=hosts)
+        elif kind or len(self._problems) - self._known < _MOST:
+            self._known += bool(kind)
+            self._problems[key] = NcclProblem(kind, short, place, (host,) if host else (), 1, line)
+        else:
+            self.untold += 1

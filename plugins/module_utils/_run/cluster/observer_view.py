@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The state of the observers, read from objects of the API: the DaemonSet, its pods, the nodes, and their Events."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._analysis.controllers.observers import absence, judge
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.objects import Container
+from ..._model.kubernetes.observers import (
+    DAEMON_SET,
+    ClusterEvent,
+    ObserversSeen,
+)
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes import observers as parse
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import name_of
+from ..._render.cluster.observers import POD_LABELS
+
+#: kinds that the wait reads; Events may be unreadable
+KINDS = ("DaemonSet", "Pod", "Node", "Event")
+SELECTOR = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+#: Events that are listed and kept, and of them those of one object: a kubelet can write any number of them
+MOST_EVENTS, MOST_OF_OBJECT = 20_000, 2_000
+
+
+def is_about_observers(event: Resource) -> bool:
+    """Return whether an Event may be about the DaemonSet or its pods: its name begins with theirs [client-go
+    tools/record/event.go, makeEvent]. Other Events are not kept, since a kubelet can write any number of them."""
+    return name_of(event).startswith(DAEMON_SET)
+
+
+def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
+    """Read the state of the observers once, without a watch.
+
+    :raises ApiError: the server cannot be reached
+    """
+    view = ObserverView(namespace)
+    for kind in KINDS:
+        try:
+            where = ("" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "")
+            only = {"Pod": is_made_pod, "Event": is_about_observers}.get(kind)
+            most = MOST_EVENTS if kind == "Event" else 0
+            view.replace(kind, cluster.list(kind, *where, most=most, only=only).items)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            view.fail(kind, str(error))
+    return view.seen()
+
+
+def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
+    """Find the observer of a node: a ready pod that the DaemonSet controls. A tenant or a kubelet may have given
+    another pod its labels.
+
+    :raises RdmaError: the node has no observer; the error has the reason
+    """
+    daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
+    daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
+    there = cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}", only=is_made_pod)
+    found = map(parse.observer_pod, there.items)
+    pod = next(
+        (
+            pod
+            for pod in found
+            if daemon is not None and daemon.controls(pod) and pod.phase == "ready" and not pod.deleting
+        ),
+        None,
+    )
+    if pod is not None:
+        return Container(namespace, pod.name, pod.container)
+    (observer,) = judge([node], seen_in(cluster, namespace))
+    if observer.phase == "ready":
+        # it became ready between the two reads
+        observer = dataclasses.replace(observer, reason="starting", detail="its pod has just become ready")
+    raise RdmaError(absence(observer), observer.remedy)
+
+
+class ObserverView:
+    """The latest state of each object, each of which is parsed once."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._parsed: dict[str, dict[str, typing.Any]] = {}
+        self._errors: dict[str, str] = {}
+        #: number of Events that were left out
+        self.dropped = 0
+        self._parsers: dict[str, typing.Callable[[Resource], typing.Any]] = {
+            "DaemonSet": parse.observer_set,
+            "Pod": parse.observer_pod,
+            "Node": core.node,
+            "Event": parse.event,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Return whether each kind was read, or cannot be read."""
+        return set(self._parsed) | set(self._errors) >= set(KINDS)
+
+    def replace(self, kind: str, items: typing.Iterable[Resource]) -> None:
+        """Replace all objects of a kind."""
+        self._parsed[kind] = {}
+        self._errors.pop(kind, None)
+        self.change(kind, items, False)
+
+    def change(self, kind: str, items: typing.Iterable[Resource], gone: bool) -> None:
+        """Update objects of a kind, or remove them."""
+        known = self._parsed.setdefault(kind, {})
+        self._errors.pop(kind, None)
+        for item in items:
+            if gone:
+                known.pop(name_of(item), None)
+            else:
+                known[name_of(item)] = self._parsers[kind](item)
+        if kind == "Event" and len(known) > MOST_EVENTS:
+            self._parsed[kind] = self._select_events(known)
+            self.dropped += len(known) - len(self._parsed[kind])
+
+    def _select_events(self, events: typing.Mapping[str, ClusterEvent]) -> dict[str, ClusterEvent]:
+        """Select at most half of the Events: those of the observers and their DaemonSet before all others, of each
+        object at most ``MOST_OF_OBJECT``, and the newest."""
+        seen, kept = self.seen(), typing.cast(dict[str, ClusterEvent], {})
+        ours = {pod.uid for pod in seen.pods} | ({seen.daemon.uid} if seen.daemon is not None else set())
+        numbers: collections.Counter[str] = collections.Counter()
+        for name, event in sorted(events.items(), key=lambda one: (one[1].uid in ours, one[1].time), reverse=True):
+            numbers[event.uid] += 1
+            if numbers[event.uid] <= MOST_OF_OBJECT and len(kept) < MOST_EVENTS // 2:
+                kept[name] = event
+        return kept
+
+    def fail(self, kind: str, error: str) -> None:
+        """Record that a kind cannot be read. Its last state remains, since an API server that is away for a moment has
+        changed nothing."""
+        self._errors[kind] = error
+
+    def seen(self) -> ObserversSeen:
+        """Return the state, with the kinds that could not be read."""
+        return ObserversSeen(
+            self._namespace,
+            self._parsed.get("DaemonSet", {}).get(DAEMON_SET),
+            tuple(self._parsed.get("Pod", {}).values()),
+            self._parsed.get("Node", {}),
+            tuple(self._parsed.get("Event", {}).values()),
+            # events only explain
+            tuple(error for kind, error in self._errors.items() if kind != "Event" and kind not in self._parsed),
+        )

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The namespace of the observers: whose it is, and the objects of the collection that are in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.observers import DAEMON_SET, LABEL, PREPARED
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.foreign import Kept
+from ..._observe.kubernetes.kinds import Resource
+from ..._parse.kubernetes import observers as parse
+
+#: remedy where the user of the kubeconfig lacks a right
+RIGHTS = (
+    "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac/observers.yml; docs/observers.md"
+    " says what that gives"
+)
+
+
+class ForeignNamespace(RdmaError):
+    """A namespace of this name exists, and is not for the observers."""
+
+    def __init__(self, namespace: str) -> None:
+        seen = (
+            f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was"
+            " changed"
+        )
+        remedy = (
+            f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace}"
+            f" {LABEL}={PREPARED}"
+        )
+        super().__init__(seen, remedy)
+
+
+class TakenNamespace(RdmaError):
+    """Another client made the namespace of the observers during the run."""
+
+    def __init__(self, namespace: str) -> None:
+        seen = (
+            f"the namespace {namespace} is not the one that this run made or looked at: somebody else made one since."
+            " No observer was started in it"
+        )
+        remedy = (
+            f"See who made it: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings -n {namespace} -o"
+            " wide. Delete it and run again; or have an admin prepare it: kubectl apply -f docs/rbac/observers.yml"
+        )
+        super().__init__(seen, remedy)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObserverResources:
+    """The namespace and the DaemonSet before anything is changed.
+
+    :ivar namespace: None when it does not exist
+    :ivar whose: owner of the namespace: the collection, or an admin who prepared it; ``none`` when it does not exist
+    :ivar run: the run that owns the observers; empty when no run owns them
+    :ivar daemon: the DaemonSet; None when it does not exist
+    """
+
+    namespace: typing.Optional[Resource]
+    whose: typing.Literal["own", "prepared", "none"]
+    run: str = ""
+    daemon: typing.Optional[Resource] = None
+
+    @property
+    def going(self) -> bool:
+        """Return whether the namespace is being deleted."""
+        return bool(self.namespace is not None and self.namespace["metadata"].get("deletionTimestamp"))
+
+
+class NamespaceStays(RdmaError):
+    """The namespace of the observers cannot be deleted: others have objects in it, or it could not be listed."""
+
+    def __init__(self, namespace: str, kept: Kept) -> None:
+        right = (
+            "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
+        )
+        remedy = f"{right}Move or delete what others have there, then delete it: kubectl delete namespace {namespace}"
+        super().__init__(f"the observers are gone, and their namespace {namespace} stays: {kept}", remedy)
+
+
+def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
+    """Read an object with its kind; None when the server does not have it.
+
+    :param namespace: empty for an object without one
+    :raises ApiError: the server cannot be reached, or refuses to show it
+    """
+    try:
+        return {"kind": kind, **cluster.get(kind, namespace, name)}
+    except ApiError as error:
+        if error.absent:
+            return None
+        raise
+
+
+def read_resources(cluster: Cluster, name: str) -> ObserverResources:
+    """Read the namespace of the observers, and their DaemonSet in it.
+
+    :raises ForeignNamespace: the namespace is not for the observers
+    :raises ApiError: the server cannot be reached, or refuses to show it
+    """
+    namespace = find_object(cluster, "Namespace", "", name)
+    if namespace is None:
+        return ObserverResources(None, "none")
+    whose, run = parse.owned_namespace(namespace)
+    if whose == "foreign":
+        raise ForeignNamespace(name)
+    daemon = find_object(cluster, "DaemonSet", name, DAEMON_SET)
+    if daemon is not None and whose == "prepared":
+        run = parse.observer_set(daemon).run
+    return ObserverResources(namespace, whose, run, daemon)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Remove the observers: their namespace, or their objects in a namespace that an admin prepared."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.kubernetes.observers import DAEMON_SET
+from ..._observe.kubernetes.apply import Outcome, ours, stable
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.foreign import Kept, objects_of_others
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
+from ..._parse.kubernetes import core
+from ..._parse.kubernetes import observers as parse
+from ..._parse.kubernetes.foreign import is_made_pod
+from ..._parse.kubernetes.resource import name_of
+from .finalizers import FinalizerSweep, end_mirror_pods, take_off
+from .observer_view import SELECTOR
+from .observers_namespace import NamespaceStays, ObserverResources, find_object
+
+#: seconds between two reads of the objects whose end is awaited
+LOOK = 1.0
+
+
+class ObserversRemoval:
+    """Removes the observers of one cluster, whichever run made them, in their namespace alone."""
+
+    def __init__(
+        self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
+        """:param limit: seconds, of each wait"""
+        self._cluster = cluster
+        self._namespace = namespace
+        self._limit = limit
+        self._clock = clock
+        self._pause = pause
+
+    def remove(self, resources: ObserverResources, check_mode: bool) -> list[Outcome]:
+        """Delete the observers, and wait until the API server has removed them.
+
+        :raises NamespaceStays: others have objects in the namespace. The observers are removed nevertheless
+        :raises RdmaError: an object was not removed in time
+        """
+        outcomes = []
+        kept = None if check_mode else self._find_kept(resources, self._limit)
+        resources = dataclasses.replace(resources, whose="prepared") if kept is not None else resources
+        for kind, namespace, found in self._list_removable(resources):
+            there = self._cluster.delete(
+                kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]}
+            )
+            outcomes.append(Outcome(describe_object(found, "deleted" if there else "absent", kind), stable(found)))
+        if outcomes and not check_mode:
+            self._await_gone(resources)
+        if kept is not None:
+            raise NamespaceStays(self._namespace, kept)
+        return outcomes
+
+    def begin_deletion(self, resources: ObserverResources) -> None:
+        """Ask for the deletion of the observers, and do not wait for it."""
+        if self._find_kept(resources, 0.0) is not None:
+            resources = dataclasses.replace(resources, whose="prepared")
+        for kind, namespace, found in self._list_removable(resources):
+            self._cluster.delete(kind, namespace, name_of(found), only={"uid": found["metadata"]["uid"]})
+
+    def _find_kept(self, resources: ObserverResources, limit: float) -> typing.Optional[Kept]:
+        """Find the objects of others in a namespace of the collection; None where there are none, and where the
+        namespace is being deleted."""
+        if resources.namespace is None or resources.whose != "own" or resources.going:
+            return None
+        return objects_of_others(self._cluster, self._namespace, limit, self._clock, self._pause)
+
+    def _list_removable(self, resources: ObserverResources) -> typing.Iterator[tuple[str, str, Resource]]:
+        """List the objects to delete, each with its kind and namespace: the namespace with its content, or the
+        collection's objects in a namespace that an admin prepared."""
+        if resources.namespace is not None and resources.whose == "own":
+            yield "Namespace", "", resources.namespace
+        elif resources.namespace is not None:
+            account = find_object(self._cluster, "ServiceAccount", self._namespace, DAEMON_SET)
+            for kind, found in (("DaemonSet", resources.daemon), ("ServiceAccount", account)):
+                if found is not None and ours(found):
+                    yield kind, self._namespace, found
+
+    def _await_gone(self, resources: ObserverResources) -> None:
+        """Wait until the objects are removed, and remove finalizers that prevent it.
+
+        :raises RdmaError: an object is still there after the limit
+        """
+        daemon = resources.daemon["metadata"].get("uid") if resources.daemon is not None else None
+
+        def made(pod: Resource) -> bool:
+            if daemon is None:
+                return resources.whose == "own" and core.controller(pod) == ("DaemonSet", DAEMON_SET)
+            return core.controller_uid(pod) == str(daemon)
+
+        end = self._clock() + self._limit
+        works: list[typing.Callable[[], object]] = [lambda: take_off(self._cluster, self._namespace, SELECTOR, made)]
+        if resources.namespace is not None and resources.whose == "own":
+            works.append(lambda: end_mirror_pods(self._cluster, self._namespace))
+        sweep = FinalizerSweep(self._clock, *works)
+        while True:
+            sweep.look()
+            left = self._find_remaining(resources)
+            if left is None:
+                return
+            if self._clock() >= end:
+                what, show = left
+                raise RdmaError(
+                    f"{what} is still there {self._limit:.0f} s after its deletion", f"See what keeps it: {show}"
+                )
+            self._pause(LOOK)
+
+    def _find_remaining(self, resources: ObserverResources) -> typing.Optional[tuple[str, str]]:
+        """Return the object that is still there, and the command that shows it; None when all are removed."""
+        if resources.namespace is not None and resources.whose == "own":
+            found = find_object(self._cluster, "Namespace", "", self._namespace)
+            # a namespace with another uid was made after the deletion
+            if found is None or found["metadata"].get("uid") != resources.namespace["metadata"].get("uid"):
+                return None
+            why = parse.holds_back(found)
+            return (
+                f"the namespace {self._namespace}{f' ({why})' if why else ''}",
+                f"kubectl get namespace {self._namespace} -o yaml",
+            )
+        every = self._cluster.list("Pod", self._namespace, SELECTOR, only=is_made_pod).items
+        pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
+        return (
+            (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide")
+            if pods
+            else None
+        )
+
+
+def describe_object(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
+    """Describe what was done with an object.
+
+    :param action: as of ``AppliedObject``
+    :param kind: where the object has none
+    """
+    metadata = item["metadata"]
+    return AppliedObject(kind or item["kind"], metadata["name"], metadata.get("namespace", ""), action=action)

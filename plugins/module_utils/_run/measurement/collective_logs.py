@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The logs that NCCL writes in the pods of a collective: read, removed, and limited in size and CPU time."""
+
+from __future__ import annotations
+
+import io
+import time
+import typing
+
+from ..._model.base.errors import ParseError
+from ..._model.job.kept_log import KeptLog, keep_log
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.collectives import CollectiveRun
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._parse.job import nccl_log
+from ..._render.measurement import collectives as render
+from .collective_pods import LOOK, Place, compute_left, run_short
+from .measuring_plan import Say, workers
+
+#: seconds that all logs of a run may take
+LOGS = 120.0
+#: seconds of the CPU that the log of one pod may take: 8 MiB as NCCL writes them take 0.3. Seconds after the reading in
+#: which all logs of a run are to be parsed: those of 1,000 pods take 100
+PARSE_CPU, PARSING = 5.0, 300.0
+#: times as many ranks as the pod has GPUs, that its log may name: a log with more is forged
+_MOST_RANKS = 32
+#: pods whose logs are read at the same time
+_AT_ONCE = 16
+
+
+class LogReader:
+    """Reads the logs of NCCL in the pods of a run."""
+
+    def __init__(
+        self, open_shell: typing.Callable[[RdmaPod], Shell], gpus_per_node: int, clock: Clock, say: Say
+    ) -> None:
+        self._open_shell, self._gpus_per_node, self._clock, self._say = open_shell, gpus_per_node, clock, say
+
+    def read_logs(self, run: CollectiveRun, places: typing.Sequence[Place]) -> KeptLog:
+        """Read the logs of all ranks, and remove them. A log that cannot be read, names too much or takes too long is
+        left out, so the ranks of its pod are not proven."""
+        end = self._clock() + LOGS
+        with workers(min(_AT_ONCE, len(places))) as pool:
+            texts = pool.map(lambda place: self._read_log(run, place, end), places)
+            try:
+                log = nccl_log.parse_files(
+                    (
+                        (place.pod.name, self._select_lines(run, place, text, end + PARSING))
+                        for place, text in zip(places, texts)
+                    ),
+                    hosts={place.pod.name: place.host for place in places},
+                )
+            except ParseError:
+                # the logs name more than logs of their length can
+                return KeptLog()
+        return keep_log(log, self._gpus_per_node)
+
+    def _select_lines(self, run: CollectiveRun, place: Place, text: str, end: float) -> typing.Iterable[str]:
+        """Return the lines of a pod's log; none where those about its own host name more ranks than its GPUs allow, or
+        take more CPU time than a log of NCCL. The other pods of the run keep their lines.
+
+        :param end: moment from which no log is parsed
+        """
+        most = _MOST_RANKS * self._gpus_per_node
+        if self._clock() >= end:
+            why = f"the logs before it took {PARSING:.0f} s"
+        else:
+            try:
+                if nccl_log.names_at_most(most, limit_cpu(lines_of(text), PARSE_CPU), place.host):
+                    return lines_of(text)
+                why = f"it names more than {most} processes and ranks, or more about them than NCCL writes"
+            except _TooSlow:
+                why = f"{PARSE_CPU:g} s of CPU time did not suffice for its {len(text)} characters"
+        self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
+        return ()
+
+    def _read_log(self, run: CollectiveRun, place: Place, end: float) -> str:
+        """Read the logs in a pod, as far as it gives them until ``end``."""
+        pieces: list[str] = []
+        try:
+            shell = self._open_shell(place.pod)
+        except ApiError:
+            return ""
+        try:
+            shell.wait(compute_left(self._clock, end, LOOK))
+            for piece in range(render.MOST_PIECES):
+                read = run_short(shell, render.read_logs(run, piece), self._clock, end)
+                if read.exit_code != 0 or not read.output:
+                    break
+                pieces.append(read.output)
+            run_short(shell, render.remove_logs(run), self._clock, end)
+        except ApiError:
+            # the part that was read is parsed: its missing lines are noticed
+            pass
+        finally:
+            shell.close()
+        return "".join(pieces)
+
+
+class _TooSlow(Exception):
+    """Lines took more CPU time than they may."""
+
+
+def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
+    """Yield the lines until this thread has used too much CPU time for them.
+
+    :param seconds: CPU time of this thread alone
+    :raises _TooSlow: the thread has used more
+    """
+    end = time.thread_time() + seconds
+    for line in lines:
+        if time.thread_time() > end:
+            raise _TooSlow
+        yield line
+
+
+def lines_of(text: str) -> typing.Iterator[str]:
+    """Return the lines of a text one by one: a list of them would take many times the memory of the text."""
+    return iter(io.StringIO(text))

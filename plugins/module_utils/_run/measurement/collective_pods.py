@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pods of a collective, each of which takes a whole node: started, and the HCAs that each of them got."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import typing
+
+from ..._model.base.errors import RdmaError, wrap_unforeseen
+from ..._model.intent.profiles import list_rails as fabric_rails
+from ..._model.kubernetes.objects import CommandResult
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.collectives import MOST_HCAS, CollectiveHca, CollectivePod, Collectives
+from ..._model.run.lease import LeaseLost
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._parse.kubernetes.multus import training_pod
+from ..._parse.kubernetes.resource import ResourceError
+from ..._parse.pods import probe as pod_probe
+from ..._render.measurement import collectives as render
+from ..._render.measurement import commands
+from .client_server import find_failure
+from .measuring_plan import Plan, PodOfNode, Say
+from .pods import Pods
+
+#: seconds of a short command in a pod, and of the first command of a connection, which reads the pod's HCAs
+SHORT, LOOK = 30.0, 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A pod that can be used.
+
+    :ivar host: name of its host as NCCL writes it
+    :ivar devices: RDMA devices that it got
+    """
+
+    pod: RdmaPod
+    host: str
+    devices: tuple[str, ...]
+
+
+class CollectivePods:
+    """Starts the pods of a collective, and opens connections to them.
+
+    :ivar places: the pods that can be used, by node
+    """
+
+    def __init__(self, cluster: Cluster, plan: Plan, wanted: Collectives, clock: Clock, say: Say, pods: Pods) -> None:
+        """:param plan: with the one fabric over which collectives run"""
+        (self._fabric,) = plan.fabrics
+        self._cluster, self._plan, self._wanted, self._clock, self._say = cluster, plan, wanted, clock, say
+        self._pods = pods
+        self.places: dict[str, Place] = {}
+
+    def start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
+        """Start the pods, and read the HCAs that each of them got."""
+        fabric = self._fabric
+        definitions = {
+            node: render.render_pod(node, self._wanted, fabric, self._plan.cluster, self._plan.run)
+            for node in self._plan.nodes
+        }
+        started = self._pods.start_whole(pool, fabric, definitions)
+        looked = tuple(pool.map(self._examine_or_fail, started))
+        for (item, _found), pod in zip(started, looked):
+            if pod.error:
+                self._say(f"{fabric.name} {pod.node}: {pod.error}")
+            else:
+                self.places[pod.node] = Place(item, pod.host, tuple(hca.device for hca in pod.hcas))
+        return looked
+
+    def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:
+        """Examine a pod. An unforeseen error becomes the error of this pod."""
+        item, found = started
+        try:
+            return self._examine(item, found)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            text = str(error) if isinstance(error, RdmaError) else str(wrap_unforeseen(error, "the look into the pod"))
+            return CollectivePod(item.node, item.name, error=text, cause="look")
+
+    def _examine(self, item: RdmaPod, found: Resource) -> CollectivePod:
+        """Read the HCAs that a pod got, and the name of its host."""
+        if item.error:
+            return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
+        try:
+            host = training_pod(found).host
+        except ResourceError as error:
+            return CollectivePod(item.node, item.name, error=str(error), cause="look")
+        # in a network that is shared a pod has the HCAs themselves, which its environment does not name
+        shell = self.open_shell(item, " ".join(self._plan.rails.get(self._fabric.name, {}).get(item.node, {})))
+        try:
+            greeting = shell.wait(LOOK)
+        finally:
+            shell.close()
+        failure = find_failure(greeting)
+        if failure is not None:
+            return CollectivePod(
+                item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind
+            )
+        hcas, wrong = self._find_hcas(item.node, pod_probe.parse(greeting.output))
+        return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
+
+    def _find_hcas(self, node: str, probe: pod_probe.Probe) -> tuple[tuple[CollectiveHca, ...], str]:
+        """Return the HCAs that a pod got, each with its rail, and the reason for which a collective cannot use them."""
+        fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
+        wanted = fabric_rails(fabric)
+        found: list[CollectiveHca] = []
+        if len(probe.addresses) > MOST_HCAS:
+            return (), f"it shows {len(probe.addresses)} functions of this fabric; {MOST_HCAS} are the most"
+        for address in probe.addresses or tuple(rails):
+            function = probe.functions.get(address, address)
+            rail = rails.get(function, 0 if wanted.stop == 1 and not rails else None)
+            devices = probe.pci_devices.get(address, ())
+            if rail is None:
+                return (
+                    tuple(found),
+                    (
+                        f"its function {address} is of {function}; HCAs of this fabric on the node:"
+                        f" {', '.join(rails) or 'none known'}"
+                    ),
+                )
+            if len(devices) != 1:
+                return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected one"
+            found.append(CollectiveHca(devices[0], rail, probe.numa_node(address)))
+        missing = [rail for rail in wanted if rail not in {hca.rail for hca in found}]
+        seen = ", ".join(f"{hca.device} of rail {hca.rail}" for hca in found) or "none"
+        return tuple(found), f"it has no HCA of rail {', '.join(map(str, missing))}; it got: {seen}" if missing else ""
+
+    def open_shell(self, item: RdmaPod, addresses: str = "") -> Shell:
+        """Open a connection to a pod.
+
+        :param addresses: PCI addresses whose RDMA devices it shall name, separated by blanks
+        :raises ApiError: the pod does not exist or does not run
+        """
+        return self._cluster.shell(
+            item.namespace, item.name, render.CONTAINER, commands.render_shell(addresses), self._clock
+        )
+
+
+def run_short(
+    shell: Shell, command: typing.Sequence[str], clock: Clock, end: float, limit: float = SHORT
+) -> CommandResult:
+    """Run a command that takes at most ``limit`` seconds.
+
+    :param end: moment at which its time is over
+    """
+    if not shell.open:
+        return CommandResult("", None, error="the connection was closed before")
+    shell.start(command)
+    return shell.wait(compute_left(clock, end, limit))
+
+
+def compute_left(clock: Clock, end: float, limit: float) -> float:
+    """Return the seconds until a moment, at most ``limit``."""
+    return min(limit, max(0.0, end - clock()))

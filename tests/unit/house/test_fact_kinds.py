@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The registry of fact kinds against what reads, judges and compares them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import NEIGHBOURS, SHARED
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import find_form
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import (
+    FABRIC,
+    FACT_KINDS,
+    FILES,
+    NODE,
+    SWITCHES,
+    TOPOLOGY,
+    list_kinds_at,
+    list_kinds_for_observers,
+    list_places,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import look
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.difference import COMPARED
+
+READ = list_kinds_at(NODE, FABRIC, SWITCHES, FILES)
+
+
+def test_each_kind_is_named_once() -> None:
+    names = [kind.name for kind in FACT_KINDS]
+    assert len(names) == len(set(names))
+
+
+def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
+    assert set(look.Look().readers) == set(READ)
+
+
+def test_each_fact_that_several_stages_share_has_a_place() -> None:
+    assert {source.kind for source in (*SHARED, NEIGHBOURS)} == set(list_kinds_at(NODE, FABRIC, TOPOLOGY, SWITCHES))
+
+
+def test_the_form_of_each_compared_kind_is_that_of_a_stage() -> None:
+    without = {kind for kind in COMPARED if find_form(kind) is None}
+    assert without == {"containerd"}, "of it the stage host takes a part"
+    assert find_form("hcas") == ObservedHcas and find_form("no such kind") is None
+    assert load(find_form("hcas"), {"value": {"hcas": [], "errors": []}}).value == NodeHcas(())
+    refused = load(find_form("hcas"), {"value": {"hcas": "x"}})
+    assert refused.value is None and refused.error is not None and refused.error.startswith("what it answered is")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "places"),
+    [
+        ((), []),
+        (("clock",), ["node"]),
+        (("neighbours", "topologies", "hcas"), ["node", "topology", "switches"]),
+        (("subnets", "bios", "containerd"), ["fabric"]),
+    ],
+)
+def test_places_of_kinds(kinds: tuple[str, ...], places: list[str]) -> None:
+    assert list_places(kinds) == places
+
+
+@pytest.mark.parametrize(
+    ("kinds", "asked"),
+    [
+        ((), []),
+        (("topologies",), []),
+        (("clock", "bios"), ["clock"]),
+        (("hcas",), ["hcas", "platform", "firmware", "clock", "tuning", "subnets"]),
+        (("neighbours", "hcas"), ["hcas", "platform", "firmware", "clock", "tuning", "subnets", "neighbours"]),
+        (("neighbours",), ["neighbours"]),
+    ],
+)
+def test_the_first_command_of_an_observer_brings_all_kinds_of_a_node(kinds: tuple[str, ...], asked: list[str]) -> None:
+    assert list_kinds_for_observers(kinds) == asked
