@@ -36,7 +36,7 @@ TOOLS = {
         " perfquery smpquery"
     ),
     "rdma-core": "ibv_devinfo rping",
-    "perftest": "ib_write_bw",
+    "perftest": "ib_write_bw ib_write_lat",
     "mstflint, MFT": "mstconfig mstflint mlxlink",
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
