@@ -13,7 +13,8 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Compares the report folders of two runs.
-  - Reports differences in the intent, the nodes, the facts of the nodes, the cables, the gates and the findings.
+  - Reports differences in the intent, the nodes, the facts of the nodes, the cables, the figures of collectives, the
+    gates and the findings.
   - Ignores values that differ between any two runs. These are times, error counters, traffic counters and activity
     counts of subnet managers.
   - Writes C(difference.json) and C(difference.html) to O(report_dir). Runs on the controller. It needs no inventory, no

@@ -207,6 +207,20 @@ log:
           returned: success
           type: str
           sample: it names more than 64 MiB of processes, ranks and their connections
+    endpoints:
+      description:
+        - Endpoints of UCX with their transports, as it writes them with C(UCX_LOG_LEVEL=info). C(scope) is empty where
+          the version does not say where the peer is.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - {host: job-worker-0, scope: inter-node, lanes: ["rc_mlx5/mlx5_21:1"], count: 8}
+    more_endpoints:
+      description: Number of lines of endpoints that are not in C(endpoints), because there are too many kinds.
+      returned: success
+      type: int
+      sample: 0
     untold:
       description: Number of warnings of no known kind that are not in C(problems), because there are too many.
       returned: success

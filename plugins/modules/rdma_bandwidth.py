@@ -133,6 +133,10 @@ bandwidth:
           cleared, or why it was not read.
       type: list
       elements: dict
+    latencies:
+      description: Each pair whose latency was measured, with median and p99 in us, or the kind of the failure.
+      type: list
+      elements: dict
     leftovers:
       description: Pods of an earlier run that were removed at the start.
       type: list

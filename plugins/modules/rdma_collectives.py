@@ -25,7 +25,8 @@ description:
   - At the end repeats the smallest slow group of each collective, with one variable of NCCL changed each time. It makes
     only changes that the log and the facts make plausible, 6 at most.
   - Reads the log of NCCL of every rank. A figure counts only if the log proves its transport, so the module keeps both.
-  - Needs the facts of stage bandwidth in O(facts_dir) for the floors, and those of stage fabric for the leaves.
+  - Needs the facts of stage bandwidth in O(facts_dir) for the floors, and those of stage fabric for the leaves. On
+    Ethernet, the leaves come from the intent or from what the nodes heard by LLDP.
   - Every command has a time limit inside and outside of the pod.
   - Always removes the pods, also after an interrupt. Removes and reports pods that an earlier run left.
   - Does not fail if a test fails. The check of the stage judges the result.
@@ -106,6 +107,42 @@ collectives:
       description: Pods that could not be removed.
       type: list
       elements: str
+steps:
+  description: The bus bandwidths of the proven groups of each step of each collective, in GB/s.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    fabric:
+      description: Name of the fabric.
+      type: str
+    test:
+      description: Name of the collective.
+      type: str
+    kind:
+      description: Name of the step.
+      type: str
+    nodes:
+      description: Number of nodes of each group.
+      type: int
+    groups:
+      description: Number of groups that are proven.
+      type: int
+    worst:
+      description: Bus bandwidth of the slowest group.
+      type: float
+    median:
+      description: Bus bandwidth of the group in the middle.
+      type: float
+    best:
+      description: Bus bandwidth of the fastest group.
+      type: float
+earlier:
+  description:
+    - The medians of the same steps in the kept runs below O(facts_dir) that were asked for the same collectives over
+      the same fabrics.
+  returned: if O(facts_dir) and O(run) are set and something ran
+  type: dict
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -133,7 +170,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, list_figures
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -141,6 +179,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     Collectives,
     CollectivesFacts,
+    StepFigures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
@@ -153,12 +192,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import NOT_CHECKED, Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_collectives import read_earlier_collectives
 
 
-def answer(facts: CollectivesFacts) -> dict[str, typing.Any]:
-    """Return the answer of the module."""
+def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) -> dict[str, typing.Any]:
+    """Return the answer of the module.
+
+    :param steps: figures that are proven, step by step
+    """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
-    return {"changed": bool(changes), "collectives": to_data(facts), "changes": changes}
+    return {
+        "changed": bool(changes),
+        "collectives": to_data(facts),
+        "steps": to_data(tuple(steps)),
+        "changes": changes,
+    }
 
 
 def _wanted(intent: Intent) -> tuple[Collectives, Fabric]:
@@ -184,7 +232,7 @@ def _seen(module: AnsibleModule) -> Facts:
     if folder is None:
         return Facts()
     data, _counts = read_facts(
-        folder, "collectives", ("nodes", "bandwidth", "hcas", "subnets", "topologies", "tunings")
+        folder, "collectives", ("nodes", "bandwidth", "hcas", "subnets", "topologies", "tunings", "neighbours")
     )
     seen: Facts = load(Facts, data, "facts")
     return seen
@@ -203,14 +251,18 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     # some connections for each pod of a round at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    seen = _seen(module)
+    seen, folder = _seen(module), find_folder(module)
+    # before it runs: what can't be read then costs no test
+    before = {} if folder is None else {"earlier": to_data(read_earlier_collectives(folder))}
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = CollectivesBench(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()
-    return answer(dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers)))
+    facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
+    steps = summarize(fabric.name, list_figures(intent, dataclasses.replace(seen, collectives=facts)))
+    return {**answer(facts, steps), **before}
 
 
 def main() -> None:

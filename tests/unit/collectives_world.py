@@ -161,6 +161,9 @@ class NcclApi(Api):
     :ivar image_sets: variables that the image sets
     :ivar overrides: variables that a file of the image sets, whatever the run says
     :ivar late: nodes whose small messages take three times as long
+    :ivar rccl: the library is AMD's, which writes its version in lines without a host
+    :ivar grows: error counters that rise during a soak, by node and device: ``NAME VALUE``
+    :ivar uncounted: nodes whose pods show no error counters
     :ivar unsteady: slow rails give more when a group runs again
     :ivar runs: each run of mpirun
     :ivar executed: words of daemons, by pod
@@ -178,6 +181,11 @@ class NcclApi(Api):
         self.overrides: dict[str, str] = {}
         self.unsteady = False
         self.late: set[str] = set()
+        self.rccl = False
+        self.grows: dict[tuple[str, str], dict[str, int]] = {}
+        self.uncounted: set[str] = set()
+        #: readings of the counters, by pod
+        self.readings: dict[str, int] = {}
         #: pods have the HCAs themselves, and no function of their own
         self.shared = False
         self.wrong = 0
@@ -283,8 +291,24 @@ class NcclApi(Api):
                 number = int(line.partition("-worker-")[2].partition(":")[0])
                 if run.hosts[number] != host:
                     continue
+                if self.rccl and "NCCL version" in line:
+                    lines += ["RCCL version : 2.21.5-HEAD:9a0e6a1\n", "HIP version  : 6.3.42131-fa1d09cbd\n"]
+                    continue
                 lines.append(self._said(run, node, rail, f"{host}:{line.partition(':')[2]}"))
         return "".join(lines)
+
+    def counters(self, pod: str, devices: typing.Sequence[str]) -> str:
+        """Return the counters of the devices of a pod, the first time or again."""
+        node, number = self.node_of(pod), self.readings.get(pod, 0)
+        self.readings[pod] = number + 1
+        lines = []
+        for device in devices:
+            lines.append(f"count {device} port_rcv_data {1000 * number}")
+            if node not in self.uncounted:
+                values = {"packet_seq_err": 3, "link_downed": 1, "local_ack_timeout_err": 0}
+                rises = self.grows.get((node, device), {}) if number else {}
+                lines += [f"count {device} {name} {value + rises.get(name, 0)}" for name, value in values.items()]
+        return "\n".join(lines) + "\n"
 
     def _said(self, run: Mpirun, node: str, rail: int, line: str) -> str:
         """Return a line of a process of a rail: each has numbers of its own, and a GPU of its own on its node."""
@@ -340,6 +364,8 @@ class NcclShell:
             text = api.log(run, host_name(api.node_of(self.pod))) if run is not None else ""
             start, size = int(command[5]) - 1, int(command[6])
             return CommandResult(line, 0, text[start : start + size])
+        if "hw_counters" in line:
+            return CommandResult(line, 0, api.counters(self.pod, command[4:]))
         if "rm -f" in line:
             api.removed_logs.append(command[4])
             return CommandResult(line, 0, "")

@@ -13,6 +13,7 @@ from .._check.rejudge import is_observation_only, judge_again
 from .._check.stages import find_form
 from .._model.base.errors import RdmaError
 from .._model.base.load import load
+from .._model.measurement.collectives import StepFigures
 from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
 from .._model.run.records import Record, describe
@@ -166,7 +167,19 @@ def read_snapshot(report_dir: str) -> Snapshot:
     records = {
         stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run
     }
-    return Snapshot(start, facts, records)
+    return Snapshot(start, facts, records, _read_collectives(folder))
+
+
+def _read_collectives(folder: FactFolder) -> typing.Optional[tuple[StepFigures, ...]]:
+    """Return what was proven of collectives; None where none ran, or what is there can't be read."""
+    try:
+        value = folder.value("collectives")
+        if not isinstance(value, dict) or "steps" not in value:
+            return None
+        found: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value["steps"], "steps")
+    except RdmaError:
+        return None
+    return found
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:

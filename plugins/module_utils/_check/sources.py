@@ -205,8 +205,13 @@ SOURCES: dict[str, dict[str, Source]] = {
         "subnets": SUBNETS,
         "topologies": TOPOLOGIES,
         "tunings": TUNING,
+        # only of an Ethernet fabric whose leaves the intent does not name
+        "neighbours": NEIGHBOURS,
+        # only where runs are kept
+        "earlier": OfCluster("collectives", "earlier"),
     },
-    "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
+    # collectives: only where the intent asks for them
+    "compare": {"bandwidth": OfCluster("bandwidth", "fabrics"), "collectives": OfCluster("collectives", "steps")},
     "training": {
         "log": OfCluster("nccl_log", "log"),
         "pods": OfCluster("job_pods", "pods"),
@@ -288,16 +293,21 @@ def shared(stage: str) -> tuple[OfNodes, ...]:
 
 def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
     """Return whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its
-    rounds shall use each link.
+    rounds shall use each link, or the collectives of three nodes or more go from leaf to leaf.
 
     :param intent: makes it; stage validate is still to say whether that can be done
     :param nodes: of the run
     """
     if NEIGHBOURS not in SOURCES[stage].values():
         return False
-    return any(
-        not is_infiniband(fabric) and carries_rdma(fabric) and by_links(fabric, nodes) for fabric in intent().fabrics
-    )
+    asked = intent()
+    ethernet = [fabric for fabric in asked.fabrics if not is_infiniband(fabric) and carries_rdma(fabric)]
+    if stage == "collectives":
+        wanted = asked.cluster.collectives
+        if wanted is None or wanted.leaves or nodes < 3:
+            return False
+        return any(wanted.fabric in (None, fabric.name) for fabric in ethernet)
+    return any(by_links(fabric, nodes) for fabric in ethernet)
 
 
 def asks_nodes(stage: str) -> bool:

@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
     BandwidthFacts,
     PairResult,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import StepFigures
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
@@ -450,3 +451,67 @@ def test_a_figure_that_means_nothing_is_none(value: float) -> None:
     assert found["compare.scaling on job"].status == "unknown"
     pair = PairResult("compute", "a", "b", average_gbps=value)
     assert compare.list_bandwidths(BandwidthFacts((), (pair,))) == ()
+
+
+STEPS = (
+    StepFigures("compute", "all_reduce", "one node", 1, 4, 360.0, 370.0, 371.0),
+    StepFigures("compute", "all_reduce", "two nodes", 2, 2, 46.0, 47.0, 48.0),
+    StepFigures("compute", "all_reduce", "a leaf", 4, 2, 90.0, 93.0, 96.0),
+    StepFigures("compute", "all_reduce", "across leaves", 4, 2, 88.0, 89.0, 90.0),
+    StepFigures("compute", "all_reduce", "all", 8, 1, 91.0, 91.0, 91.0),
+    StepFigures("removed", "all_reduce", "all", 8, 1, 300.0, 300.0, 300.0),
+)
+BUS = Measure(
+    "nccl-tests", "GB/s", (Figure("pod network", 8, 2.9, "pod_network"),), per_node=True, collective="all_reduce"
+)
+
+
+def proven(*measures: Measure, steps: typing.Optional[tuple[StepFigures, ...]] = STEPS) -> dict[str, Finding]:
+    facts = compare.Facts((FabricBandwidth("compute", 2, 370.0, 371.5, 373.0),), steps)
+    return {f"{finding.check} on {finding.subject}": finding for finding in compare.check(intent(*measures), facts)}
+
+
+def test_collectives_that_are_proven_are_measures_of_their_own() -> None:
+    names = {item.measure.name: item for item in compare.compared(intent(), compare.Facts(None, STEPS))}
+    assert list(names) == ["bus bandwidth of all_reduce", "bus bandwidth of all_reduce of one rail"]
+    rows = [(row.network, row.nodes, row.value) for row in names["bus bandwidth of all_reduce"].rows]
+    assert rows == [("compute", 8, 91.0), ("compute", 4, 89.0)], "of as many nodes the later step"
+    (rail,) = names["bus bandwidth of all_reduce of one rail"].rows
+    assert (rail.nodes, rail.value) == (2, 47.0)
+    found = proven()
+    assert found["compare.choice on bus bandwidth of all_reduce"].status == "pass"
+    assert not any(item.startswith("compare.choice") for item in proven(steps=None) if "bus bandwidth" in item)
+
+
+def test_measured_collectives_stand_in_the_place_of_written_figures() -> None:
+    wrong = dataclasses.replace(BUS, figures=(*BUS.figures, Figure("compute", 8, 400.0)))
+    found = proven(wrong)
+    choice = found["compare.choice on nccl-tests"]
+    assert choice.status == "pass" and "compute 91 GB/s on 8 nodes" in choice.measured and "400" not in choice.measured
+    assert found["compare.advice on nccl-tests: pod network"].status == "pass"
+    assert found["compare.figures on compute: nccl-tests"].measured == "91 GB/s on 8 nodes, 89 GB/s on 4 nodes"
+    assert not [item for item in found if "bus bandwidth of all_reduce" in item and "rail" not in item]
+    assert proven(dataclasses.replace(BUS, collective=None))["compare.figures on compute: nccl-tests"].status == (
+        "unknown"
+    )
+
+
+@pytest.mark.parametrize("steps", (None, (), STEPS[:2]))
+def test_a_collective_that_is_not_proven_has_no_figure(steps: typing.Any) -> None:
+    found = proven(BUS, steps=steps)["compare.figures on compute: nccl-tests"]
+    assert found.status == "unknown" and "rdma_cluster.collectives.fabric: compute" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    (
+        ({"unit": "Gb/s"}, "unit"),
+        ({"better": "less"}, "unit"),
+        ({"per_node": False}, "per_node"),
+    ),
+)
+def test_what_cannot_be_beside_a_collective_is_named(change: dict[str, typing.Any], path: str) -> None:
+    assert [key for key, _seen, _expected in compare.report_mistakes(intent(dataclasses.replace(BUS, **change)))] == [
+        f"rdma_cluster.measures[0].{path}"
+    ]
+    assert not list(compare.report_mistakes(intent(dataclasses.replace(BUS, figures=()))))

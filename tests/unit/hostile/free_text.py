@@ -27,7 +27,7 @@ TABLE: dict[str, str] = {
         remedy rights_error; CountedPair why;
         CoverPlan spread; Denied need text power; NodeDifference source key now wanted how; DisruptionPlan unread closed
         pauses; DriverPolicy message; Earlier
-        runs unread;
+        runs unread; EarlierCollectives runs unread; HcaErrors why;
         FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
         subject measured expected why remedy; Hca
         node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal;
@@ -45,7 +45,9 @@ TABLE: dict[str, str] = {
         unread; Observed error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
         OperatorStatus detail remedy; OperatorsSeen
         errors untrusted;
-        PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
+        PairLayers why;
+        PairLatency evidence commands;
+        PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
         PingServer error; PodState detail
         suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error
         others; RollPlan limit refusal shape;
@@ -63,7 +65,7 @@ TABLE: dict[str, str] = {
     "their forms": (
         """
         AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client
-        server; FabricBandwidth fabric; Facts nodes
+        server; PairLatency fabric client server; StepFigures fabric; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan
         servers pings stopped tunings
         kernel_settings variables held images mistyped origins inventory_error;

@@ -15,19 +15,21 @@ from .free_text import fields_in
 TABLE: dict[str, str] = {
     "one for each node of the inventory, or for each part of the intent, which are the admin's": (
         """
-        Facts nodes hcas subnets topologies functions neighbours bandwidth clocks by_pods proofs platforms runtimes
-        applied unmade rolls bioses firmware rolled
+        Facts nodes hcas subnets topologies functions neighbours bandwidth collectives clocks by_pods proofs platforms
+        runtimes applied unmade rolls bioses firmware rolled
         before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held;
         LintFacts findings held errors; ControllerFacts
         stages; RightsFacts asked denied; JobNeeds gpus; TuningSet nodes; NodeOutcome did; SharedPool share"""
     ),
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": (
         """
-        BandwidthFacts pods pairs leftovers remaining plans layers counted; CountedPair ports; CoverPlan tests
+        BandwidthFacts pods pairs leftovers remaining plans layers counted latencies;
+        PairLatency commands; CountedPair ports; CoverPlan tests
         directions covered unused between_rails; Earlier
         runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
         rounds all_rounds seconds most_seconds;
-        CollectivesFacts pods runs leftovers remaining; RanTest nodes;
+        CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps;
+        EarlierStep figures;
         Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers; PoolPlan
         nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated
@@ -62,7 +64,8 @@ TABLE: dict[str, str] = {
     "a user's job and its log, about which the stage is: the parser holds it to a budget of what it keeps": (
         """
         NcclChoice size_bytes channels; NcclCommunicator ranks; NcclDevice index port rail reasons; NcclLeftOut hosts;
-        NcclLog left_out versions processes communicators problems lines nccl_lines torn untold;
+        NcclLog left_out versions processes communicators problems lines nccl_lines torn untold
+        endpoints more_endpoints;
         NcclProblem hosts count line; NcclProcess pid devices environment choices mtus gid_indexes files beside;
         NcclRank rank pid gpu
         channels point_to_point_channels trees rings nodes routes unseen unanswered; NcclRoute device connection proxy

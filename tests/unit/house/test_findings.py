@@ -36,7 +36,7 @@ TOOLS = {
         " perfquery smpquery"
     ),
     "rdma-core": "ibv_devinfo rping",
-    "perftest": "ib_write_bw",
+    "perftest": "ib_write_bw ib_write_lat",
     "mstflint, MFT": "mstconfig mstflint mlxlink",
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
@@ -50,6 +50,7 @@ TOOLS = {
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",
     "NVIDIA": "nvidia-smi",
+    "UCX": "ucx_info",
     "Ansible": "ansible ansible-playbook ansible-inventory ansible-doc python3",
 }
 NAMES = {tool for tools in TOOLS.values() for tool in tools.split()}

@@ -374,3 +374,30 @@ def test_changes_of_a_plan_that_was_refused(
     folder.write("disruption", value={"allowed": allowed, "lines": ["worker-1 is drained"], "plan": None})
     folder.write("applied", value={"applied": [], "changes": ["created Namespace test"]})
     assert list_changes(folder, "network") == changes
+
+
+@pytest.mark.parametrize(
+    ("wish", "changes", "nodes", "wanted"),
+    [
+        ({}, {}, 3, True),
+        ({"fabric": "storage"}, {}, 3, True),
+        ({"fabric": "other"}, {}, 3, False),
+        ({}, {}, 2, False),
+        ({"leaves": {"su-1": ["worker-1"]}}, {}, 3, False),
+        (None, {}, 3, False),
+        ({}, {"profile": "sriov_infiniband"}, 3, False),
+        ({}, {"rdma": False}, 3, False),
+    ],
+)
+def test_switches_are_listened_for_where_collectives_go_from_leaf_to_leaf(
+    tmp_path: pathlib.Path,
+    wish: typing.Optional[dict[str, typing.Any]],
+    changes: dict[str, typing.Any],
+    nodes: int,
+    wanted: bool,
+) -> None:
+    folder = begun(tmp_path, nodes=tuple(f"worker-{number}" for number in range(nodes)))
+    base = {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi"}
+    cluster = {} if wish is None else {"collectives": {**base, **wish}}
+    intent = parse_intent([{**SWITCHED, **changes}], None, cluster)
+    assert ("neighbours" in unseen(folder, "collectives", lambda: intent)) == wanted

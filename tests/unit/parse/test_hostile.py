@@ -379,6 +379,11 @@ TEXT: dict[str, Text] = {
         ["[1.2] [a:1:0] ib_md.c:2  UCX  ERROR no usable transports/devices (asked x)"],
         (None,),
     ),
+    "job.transports.parse_endpoint": Text(
+        parser("job.transports.parse_endpoint"),
+        ["[1.2] [a:1:0] ucp_worker.c:1855 UCX  INFO  ucp_context_0 inter-node cfg#2 tag(rc_mlx5/mlx5_0:1)"],
+        (None,),
+    ),
     "job.transports.parse_failed": Text(
         parser("job.transports.parse_failed"), ["Generic on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"], (None,)
     ),
@@ -502,6 +507,19 @@ TEXT["limits.count_values"] = Text(
 )
 TEXT["node.tuning.is_of_node"] = Text(
     parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,)
+)
+TEXT["pods.perftest.parse_latency"] = Text(
+    parser("pods.perftest.parse_latency"),
+    [
+        " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
+        "   99% percentile[usec]   99.9% percentile[usec]\n"
+        " 8       10000          1.44           2.93         1.48          1.49        0.02   1.56    2.93\n"
+    ],
+)
+TEXT["pods.rdma_counters.parse_counters"] = Text(
+    parser("pods.rdma_counters.parse_counters"),
+    ["count mlx5_2 symbol_error 0\ncount mlx5_2 packet_seq_err 12\n"],
+    ({},),
 )
 TEXT["pods.agent.parse_requests"] = Text(
     parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),)

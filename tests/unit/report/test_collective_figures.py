@@ -6,12 +6,17 @@ asks for nothing."""
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    EarlierCollectives,
+    EarlierStep,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.collective_figures import render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
@@ -50,7 +55,8 @@ def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = No
 def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
     text = render_html(build(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
     assert "Collectives that are proven" in text and "a, b, c, d" in text
-    assert 'aria-label="1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"' in text
+    sizes = "1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"
+    assert f'aria-label="{sizes}; floor 88.2 GB/s, the links allow 98.0 GB/s"' in text
 
 
 def test_a_slow_group_comes_first_and_says_so() -> None:
@@ -64,6 +70,38 @@ def test_a_slow_group_comes_first_and_says_so() -> None:
 def test_a_picture_of_one_size_without_a_floor() -> None:
     shown = str(render_picture(GroupFigure("all_reduce", "one node", ("a",), 370.0, None, ((1 << 30, 370.0),))))
     assert "<line" not in shown and "<circle" in shown
+
+
+def test_a_band_reaches_from_the_floor_to_what_the_links_allow() -> None:
+    shown = str(render_picture(GroupFigure("all_reduce", "all", ("a", "b"), 94.0, 88.2, ((1 << 30, 94.0),), 98.0)))
+    found = re.search(r'<rect class="band" x="0" width="132" y="([\d.]+)" height="([\d.]+)">', shown)
+    line, dot = re.search(r'<line[^>]* y1="([\d.]+)"', shown), re.search(r'cy="([\d.]+)"', shown)
+    assert found is not None and line is not None and dot is not None
+    top, height, floor, figure = (float(text) for text in (*found.groups(), line.group(1), dot.group(1)))
+    assert top == 3.0 and top < figure < floor and abs(top + height - floor) < 0.11
+
+
+def test_the_page_draws_steps_from_run_to_run() -> None:
+    earlier = EarlierCollectives(
+        ("run-1", "run-2", "run-3"),
+        (),
+        (
+            EarlierStep("all_reduce", "all", 4, (120.0, 121.0, 122.0)),
+            EarlierStep("all_reduce", "one node", 1, (370.0,) * 3),
+        ),
+    )
+    shown = page(made(), earlier).partition("Collectives from run to run")[2]
+    assert "over 3 kept runs" in shown and 'aria-label="120, 121, 122, 94.1 GB/s"' in shown and "-22.2 %" in shown
+    assert shown.index("all_reduce, all: 4 nodes") < shown.index("all_reduce, one node")
+    folded = dataclasses.replace(earlier, steps=earlier.steps[1:])
+    assert "Collectives from run to run, 3 before this one</summary>" in page(made(), folded)
+    assert "Collectives from run to run" not in page(made(), EarlierCollectives())
+
+
+def page(whole: Made, earlier: EarlierCollectives) -> str:
+    """Return the page of a run with kept runs before it."""
+    whole = whole.change("collectives", {**whole.facts["collectives"], "earlier": to_data(earlier)})
+    return render_html(build(whole.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=whole.source))
 
 
 def test_metrics_of_each_step() -> None:

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import StepFigures
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge
@@ -85,6 +87,21 @@ def test_two_runs_of_one_cluster_do_not_differ() -> None:
     after.facts["hcas"]["worker-2"]["value"]["hcas"].reverse()
     after.facts["topologies"]["worker-1"]["value"][0]["errors"]["seconds"] = 2.5
     assert find_differences(before, after) == []
+
+
+def test_steps_of_collectives_that_moved_are_a_difference() -> None:
+    def with_steps(name: str, *steps: StepFigures) -> Snapshot:
+        return dataclasses.replace(run(name), collectives=steps)
+
+    whole = StepFigures("compute", "all_reduce", "all", 4, 1, 94.0, 94.0, 94.0)
+    leaf = StepFigures("compute", "all_reduce", "a leaf", 2, 2, 90.0, 94.0, 95.0)
+    near, slow = dataclasses.replace(whole, median=88.0), dataclasses.replace(whole, median=46.0)
+    assert find_differences(with_steps("run-1", whole, leaf), with_steps("run-2", near, leaf)) == []
+    assert find_differences(with_steps("run-1", whole, leaf), with_steps("run-2", slow)) == [
+        RunDifference("collectives", "compute all_reduce, all: 4 nodes", "94.0 GB/s", "46.0 GB/s"),
+        RunDifference("collectives", "compute all_reduce, a leaf: 2 nodes", "94.0 GB/s", "not proven"),
+    ]
+    assert find_differences(with_steps("run-1", whole), run("run-2")) == [], "the gates tell that none ran"
 
 
 def test_firmware_link_and_vf_by_node() -> None:

@@ -209,7 +209,7 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
             "collectives.steps",
             UNKNOWN,
             "compute h",
-        ) and "stage fabric" in found.remedy
+        ) and "LLDP" in found.why
 
 
 def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -909,3 +909,138 @@ def test_no_small_messages_run_unless_the_intent_asks_for_them() -> None:
     api = NcclApi()
     run(api, latency=True, tests=["all_reduce", "all_gather"])
     assert {ran.collective for ran in api.runs if ran.small} == {"all_reduce"}
+
+
+def soaked(findings: typing.Iterable[Finding]) -> dict[str, str]:
+    """Return the status of each finding of the soak, by the end of its subject."""
+    found = (item for item in findings if item.check == "collectives.soak")
+    return {item.subject.rpartition(", soak")[2].strip(": "): item.status for item in found}
+
+
+def test_the_largest_group_runs_for_long_with_its_counters_before_and_after() -> None:
+    api = NcclApi()
+    facts, lines, findings = run(api, soak_minutes=30, tests=["all_reduce", "all_gather"])
+    assert soaked(findings) == {"": PASS} and bad(findings) == set()
+    (ran,) = [item for item in facts.runs if item.change == "soak"]
+    assert (ran.test, ran.kind, ran.nodes) == ("all_reduce", "all", ("a", "b", "c", "d"))
+    assert len(ran.errors) == 8 and {item.read for item in ran.errors} == {3} and not any(i.why for i in ran.errors)
+    assert len(facts.runs) == facts.announced and any("a soak of 30 minutes" in line for line in lines)
+    (long,) = [item for item in api.runs if item.command[item.command.index("-n") + 1] not in ("20", "1000")]
+    words = dict(zip(long.command, long.command[1:]))
+    # 8 GiB x 7/4 at 94.08 GB/s, twice, in 30 minutes; half as long again may pass
+    assert words["-b"] == words["-e"] == str(1 << 33) and abs(int(words["-n"]) - 5632) < 10
+    assert words["-T"] == str(30 * 90 + 300)
+    assert {item["spec"]["activeDeadlineSeconds"] for item in api.definitions} == {14400 + 30 * 90 + 300}
+    assert set(api.readings.values()) == {2}
+    assert ("pass", "all_reduce, all: a, b, c, d, soak") in of(findings, "collectives.bandwidth")
+
+
+def test_errors_that_are_counted_during_a_soak_are_named_with_their_hca() -> None:
+    api = NcclApi()
+    api.grows = {("b", "mlx5_21"): {"packet_seq_err": 12}, ("c", "mlx5_22"): {"link_downed": 1, "packet_seq_err": 2}}
+    api.uncounted = {"d"}
+    _facts, lines, findings = run(api, soak_minutes=30)
+    assert soaked(findings) == {
+        "b mlx5_21": WARN,
+        "c mlx5_22": FAIL,
+        "d mlx5_21": UNKNOWN,
+        "d mlx5_22": UNKNOWN,
+        "": PASS,
+    }
+    said = {item.subject: item for item in findings if item.check == "collectives.soak"}
+    assert said["all_reduce, all: a, b, c, d, soak: c mlx5_22"].measured == "link_downed +1, packet_seq_err +2"
+    assert "packet_seq_err an hour" in said["all_reduce, all: a, b, c, d, soak: b mlx5_21"].why
+    assert said["all_reduce, all: a, b, c, d, soak"].measured == "no error counter of 4 of 8 HCAs grew"
+    assert any("errors of 4 HCAs" in line for line in lines)
+
+
+def test_counters_that_are_missing_or_set_back_are_unknown() -> None:
+    api = NcclApi()
+    facts, _lines, _findings = run(api, soak_minutes=30)
+    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, "soak_minutes": 30}})
+
+    def judged(change: typing.Callable[[RanTest], RanTest]) -> dict[str, str]:
+        runs = tuple(change(ran) if ran.change == "soak" else ran for ran in facts.runs)
+        seen = Facts(api.nodes, dataclasses.replace(facts, runs=runs), measured(api.nodes))
+        return soaked(check(intent, seen))
+
+    def with_first(**changes: typing.Any) -> typing.Callable[[RanTest], RanTest]:
+        return lambda ran: dataclasses.replace(
+            ran, errors=(dataclasses.replace(ran.errors[0], **changes), *ran.errors[1:])
+        )
+
+    assert judged(lambda ran: ran) == {"": PASS}
+    assert judged(with_first(lower=("symbol_error",))) == {"a mlx5_21": UNKNOWN, "": PASS}
+    assert judged(with_first(read=0)) == judged(with_first(device="mlx5_29")) == {"a mlx5_21": UNKNOWN, "": PASS}
+    assert set(judged(lambda ran: dataclasses.replace(ran, errors=())).values()) == {UNKNOWN}
+
+
+def test_a_soak_that_is_slow_fails_and_one_that_dies_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def long(ran: Mpirun) -> bool:
+        return ran.command[ran.command.index("-n") + 1] not in ("20", "1000")
+
+    api = NcclApi()
+    printed = api.printed
+    monkeypatch.setattr(
+        api,
+        "printed",
+        lambda ran: (
+            dataclasses.replace(printed(ran), output=printed(ran).output.replace(" 94.08", " 80.00"))
+            if long(ran)
+            else printed(ran)
+        ),
+    )
+    _facts, _lines, findings = run(api, soak_minutes=30)
+    assert ("unknown", "all_reduce, all: a, b, c, d, soak") in of(findings, "collectives.bandwidth") or (
+        "fail",
+        "all_reduce, all: a, b, c, d, soak",
+    ) in of(findings, "collectives.bandwidth")
+    api = NcclApi()
+    printed = api.printed
+    monkeypatch.setattr(
+        api,
+        "printed",
+        lambda ran: (
+            CommandResult("mpirun", None, "", error="the connection to the pod broke: reset")
+            if long(ran)
+            else printed(ran)
+        ),
+    )
+    facts, _lines, findings = run(api, soak_minutes=30)
+    assert [ran.failure for ran in facts.runs if ran.change == "soak"] == ["exec_lost"]
+    assert sum(map(long, api.runs)) == 1 and UNKNOWN in {
+        status for status, subject in of(findings, "collectives.started") if subject.endswith("soak")
+    }
+
+
+def test_without_a_proven_group_there_is_no_soak() -> None:
+    api = NcclApi(("a", "b"))
+    api.tcp = {"a", "b"}
+    facts, _lines, findings = run(api, soak_minutes=30)
+    assert soaked(findings) == {"": UNKNOWN} and not [ran for ran in facts.runs if ran.change == "soak"]
+    assert soaked(run(NcclApi(("a", "b")))[2]) == {}
+
+
+def test_gpus_of_amd_run_the_same_steps_with_the_share_of_rccl() -> None:
+    api = NcclApi()
+    api.rccl, api.slow = True, {("d", 1)}
+    facts, _lines, findings = run(api, gpu_resource="amd.com/gpu")
+    assert {log.versions for log in (ran.log.restore() for ran in facts.runs if ran.log is not None)} == {
+        ("RCCL 2.21.5-HEAD:9a0e6a1",)
+    }
+    assert of(findings, "collectives.suspect") == [(FAIL, "all_reduce, d rail 1")]
+    held = [item for item in findings if item.check == "collectives.bandwidth"]
+    assert held and all("0.85 x" in item.expected for item in held)
+    limits = [item["spec"]["containers"][0]["resources"]["limits"] for item in api.definitions]
+    assert all("amd.com/gpu" in found and "nvidia.com/gpu" not in found for found in limits)
+    single = [item.variables for item in api.runs if item.gpu is not None]
+    assert single and all(item["HIP_VISIBLE_DEVICES"] == item["CUDA_VISIBLE_DEVICES"] for item in single)
+    assert "HIP_VISIBLE_DEVICES" not in {name for ran in run_nvidia().runs for name in ran.variables}
+
+
+def run_nvidia() -> NcclApi:
+    """Return a fleet of GPUs of NVIDIA after its stage, with one slow rail."""
+    api = NcclApi()
+    api.slow = {("d", 1)}
+    run(api)
+    return api

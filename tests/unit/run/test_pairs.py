@@ -53,6 +53,14 @@ CRASHED = CommandResult("", 139, "timeout: the monitored command dumped core\n")
 REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 
 
+#: as perftest 24 and 25 print it: the form of REPORT_FMT_LAT, with what it says of clocks in between
+LATE = (
+    " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]"
+    "   99% percentile[usec]   99.9% percentile[usec] \n"
+    "Conflicting CPU frequency values detected: 1000.001000 != 3073.683000. CPU Frequency is not max.\n"
+    " 8       10000          1.44           2.93         1.48     \t       1.49        \t0.02   \t\t1.56    \t\t2.93\n"
+    "---------------------------------------------------------------------------------------\n"
+)
 #: of a command that ends only when nobody waits for it any more, and the seconds after which a test gives up
 HANGS, DEADLINE = CommandResult("", None, "", True), 30.0
 
@@ -195,7 +203,7 @@ class Api:
         return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
 
     def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
-        tool = next(word for word in command if word in ("rping", "ib_write_bw", "iperf3"))
+        tool = next(word for word in command if word in ("rping", "ib_write_bw", "ib_write_lat", "iperf3"))
         client = (
             command[-1].startswith(("10.", "fd00:"))
             or ("-c" in command[: command.index("-p")] and tool == "rping")
@@ -212,7 +220,9 @@ class Api:
         return answer or CommandResult(
             " ".join(command),
             0,
-            {"rping": PINGS, "ib_write_bw": GOOD, "iperf3": TCP}[tool] if client or tool == "rping" else "",
+            {"rping": PINGS, "ib_write_bw": GOOD, "ib_write_lat": LATE, "iperf3": TCP}[tool]
+            if client or tool == "rping"
+            else "",
         )
 
 
@@ -263,6 +273,30 @@ class _Fast(Api):
     def greeting(self, pod: str, node: str) -> CommandResult:
         text = f'rdma [{{"ifname":"siw-{node}","netdev":"net1"}}]\nrate siw-{node} {self.rate}\n'
         return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
+
+
+def test_latency_is_measured_after_the_rounds_with_each_port_in_a_pair() -> None:
+    api = Api(nodes=("a", "b", "c"))
+    facts, lines = run(api, nodes=("a", "b", "c"), bandwidth={"latency": True})
+    assert {(pair.typical_us, pair.p99_us, pair.failure) for pair in facts.latencies} == {(1.48, 1.56, "")}
+    assert {name for pair in facts.latencies for name in (pair.client, pair.server)} == {"a", "b", "c"}
+    tools = [tool for tool, _end, _node, _command in api.ran]
+    assert "ib_write_lat" not in tools[: max(place for place, tool in enumerate(tools) if tool == "ib_write_bw")]
+    words = next(command for tool, end, _node, command in api.ran if (tool, end) == ("ib_write_lat", "client"))
+    assert ("-s", "8") in zip(words, words[1:]) and ("-n", "10000") in zip(words, words[1:])
+    assert any("latency: 1.48 us, p99 1.56 us" in line for line in lines) and api.pods == {}
+    assert run(Api())[0].latencies == ()
+
+
+def test_a_latency_that_fails_is_told_and_the_bandwidth_stays() -> None:
+    missing = CommandResult("ib_write_lat", 127, "stdbuf: failed to run command 'ib_write_lat': No such file")
+    facts, _lines = run(Api(answers={("ib_write_lat", "server"): missing}), bandwidth={"latency": True})
+    (pair,) = facts.latencies
+    assert pair.typical_us is None and pair.failure and "ib_write_lat" in pair.evidence
+    assert all(item.average_gbps for item in facts.pairs)
+    torn = CommandResult("ib_write_lat", 0, LATE.replace("1.56 ", "0.56 "))
+    (pair,) = run(Api(answers={("ib_write_lat", "client"): torn}), bandwidth={"latency": True})[0].latencies
+    assert (pair.typical_us, pair.failure) == (None, "no_measurement")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
     EarlierPair,
     PairResult,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import CollectivesFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    CollectivesFacts,
+    EarlierCollectives,
+    EarlierStep,
+    StepFigures,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.node_tuning import ObservedSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
@@ -46,7 +51,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import CollectivesBench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, INSIDE, NcclApi, functions_of
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Clock
 
 from .fleet import Fleet, Shape, cluster_of, fabrics_of, healthy
@@ -128,6 +133,12 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         Planned("hcas_before_reset"): {NODE: dataclasses.replace(hcas[NODE].value, boot=f"boot-before-{NODE}")},
         _source("operators", "mirror"): MirrorFacts(tuple(images)),
         _source("collectives", "collectives"): _collectives(intent),
+        _source("collectives", "earlier"): EarlierCollectives(
+            ("run-1", "run-2", "run-3"), (), (EarlierStep("all_reduce", "one node", 1, (INSIDE,) * 3),)
+        ),
+        _source("compare", "collectives"): (
+            StepFigures("compute", "all_reduce", "all", len(SHAPE.names), 1, 90.0, 90.0, 90.0),
+        ),
         _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),
     }
 

@@ -17,6 +17,7 @@ _COPIED = (
 )
 _PULLS = "It tells the reader what pulls the image, and how to put it there."
 _TREND = "A trend is a warning before a floor is reached; the floors are judged by this run alone."
+_COMPARED = "Stage collectives judges the figures; stage compare advises by them."
 _PARSED = "The parser works it out of the same lines as what is judged."
 _LISTED = "What carries the collection's label was listed and removed, kind by kind; what is not listed is not there."
 _DEPLOYED = "Its Deployment is what runs it; what else stays is told by teardown.stays, or was removed by name."
@@ -293,7 +294,7 @@ SITE: tuple[Row, ...] = (
             "runs[].log.communicators[].ranks[].gpu",
             "runs[].log.communicators[].ranks[].bus_id",
             *_under("runs[].log.rank_kinds[].", "trees", "rings", "rank", "host", "pid", "gpu", "bus_id"),
-            *_under("runs[].log.shared.", "lines", "nccl_lines", "torn", "cut"),
+            *_under("runs[].log.shared.", "lines", "nccl_lines", "torn", "cut", "endpoints*", "more_endpoints"),
         ),
         "It is told beside what is judged; a channel that is lost with a line is unknown.",
     ),
@@ -340,9 +341,13 @@ SITE: tuple[Row, ...] = (
         "The communicators are beside what they share.",
         ("broken",),
     ),
+    Row(("collectives",), ("runs[].errors*",), "They are of a soak, which this site does not run."),
     Row(("collectives",), ("leftovers",), "They are gone.", warns=True),
     Row(("bandwidth.earlier",), ("", "runs*", "pairs*"), _TREND),
     Row(("bandwidth.earlier",), ("unread",), _TREND, warns=True),
+    Row(("collectives.earlier",), ("", "runs*", "steps*"), _TREND),
+    Row(("collectives.earlier",), ("unread",), _TREND, warns=True),
+    Row(("collectives.steps",), ("*",), _COMPARED),
 )
 
 TEARDOWN: tuple[Row, ...] = (

@@ -1389,6 +1389,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
+    Row(("bandwidth",), ("latencies*",), "The intent asks for none."),
     Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),
     Row(
         ("bandwidth.fabrics",),
@@ -1464,6 +1465,11 @@ ROWS: tuple[Row, ...] = (
         ("problems",),
         "It is not known whether it matters; the channels show what it did.",
         warns=True,
+    ),
+    Row(
+        ("nccl_log.log",),
+        ("endpoints*", "more_endpoints"),
+        "They are of UCX, by which these jobs do not send; tests/unit/check/test_training_ucx.py has jobs that do.",
     ),
     Row(("nccl_log.log",), ("lines", "nccl_lines", "torn", "cut"), "A channel that is lost with a line is unknown."),
     Row(("operators",), ("troubles",), "What the nodes need of the operator is judged by itself.", warns=True),

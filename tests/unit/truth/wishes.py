@@ -82,6 +82,7 @@ WISHES: tuple[Wish, ...] = (
     Wish("fabric.pods.iterations", 7, "bandwidth.measured"),
     Wish("fabric.bandwidth.directions", "at_once", "bandwidth.floor"),
     Wish("fabric.bandwidth.sweep", True, "bandwidth.sweep"),
+    Wish("fabric.bandwidth.latency", True, "bandwidth.latency"),
     Wish("fabric.bandwidth.layers", "all", "bandwidth.layer"),
     Wish("cluster.node_selector", {"role": "gpu"}, "operators.label"),
     Wish("cluster.nodes_expected", 3, "discover.nodes"),
@@ -155,6 +156,8 @@ ELSEWHERE: typing.Mapping[str, str] = {
     ),
     "fabric.line_rate.reason": "It is for the reader.",
     "fabric.pods.": _PODS,
+    "fabric.bandwidth.most_latency_us": "These fleets ask for none; tests/unit/check/test_latency.py holds pairs.",
+    "fabric.bandwidth.latency_ratio": "These fleets ask for none; tests/unit/check/test_latency.py holds pairs.",
     "fabric.bandwidth.rounds": "Two nodes have one round; tests/unit/check/test_check_bandwidth.py has more.",
     "fabric.bandwidth.rails": (
         "It says how many functions share a card while they are measured, by which the floor is worked out."
@@ -185,4 +188,5 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "cluster.measures": "Figures of jobs are the user's word.",
     "cluster.training.fabric": "Another fabric is refused by stage validate, or has other HCAs.",
     "cluster.training.gpu_direct": _LOOSE,
+    "cluster.training.library": "It says whose lines count; tests/unit/check/test_training_ucx.py has logs of UCX.",
 }

@@ -97,6 +97,17 @@ def find_ethernet_paths(
     )
 
 
+def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, str]:
+    """Return the name of the switch to which a port is cabled, by rail and node, of the ports that heard one."""
+    found = [
+        (end, _switch(heard))
+        for end, _netdev, heard, why in _found(membership, neighbours, None)
+        if heard is not None and not why
+    ]
+    names = _list_names({switch for _end, switch in found})
+    return {(end.rail, end.node): names[switch] for end, switch in found}
+
+
 def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
     """Return the ports of which it is not known to which switch they are cabled."""
     return tuple(

@@ -59,8 +59,8 @@ class Announcement:
     for_a_fault: int
 
 
-#: change of a repeat that asks for the latency
-SMALL = "small_messages"
+#: changes of a repeat that asks for the latency, and of one that goes on for long
+SMALL, SOAK = "small_messages", "soak"
 
 
 @dataclasses.dataclass(frozen=True)

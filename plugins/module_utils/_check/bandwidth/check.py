@@ -27,6 +27,7 @@ from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResu
 from ..._model.run.findings import UNKNOWN, Finding
 from .ethernet import describe_pinned, report_unheard
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
+from .latency import check_latencies
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
@@ -66,6 +67,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _check_suspects(ground, pairs, plan, facts, rates)
         findings += check_left_out(fabric, pairs)
+        latencies = [pair for pair in seen.latencies if pair.fabric == fabric.name]
+        findings += check_latencies(fabric, pods.values(), latencies)
         findings += _check_layers(ground, pairs, best, seen, facts)
     findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:

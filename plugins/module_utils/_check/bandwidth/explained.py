@@ -110,6 +110,26 @@ EXPLAINED: dict[str, Explanation] = {
             " `line_rate.expected_gbps`."
         ),
     ),
+    "bandwidth.latency": Explanation(
+        means=(
+            "Small messages between two pods take longer than between others, or longer than the intent admits. Jobs"
+            " with many small messages wait for the slowest pair."
+        ),
+        measured=(
+            "`ib_write_lat` with 10,000 messages of 8 bytes, once all rounds are over; each port is in one pair at"
+            " least. The median of a pair against `latency_ratio` (1.5) times the median of the pairs, and against"
+            " `most_latency_us`. p99 is shown, and not judged."
+        ),
+        causes=(
+            "Idle states or the governor of the CPUs.",
+            "The pod runs on CPUs of another NUMA node than the HCA's.",
+            "More switches between the nodes than between those of other pairs.",
+            "A queue that other traffic fills.",
+            "The image has no ib_write_lat (unknown).",
+        ),
+        look=("ib_write_lat -d mlx5_0 -s 8 -F", "cpupower idle-info", "cpupower frequency-info"),
+        remedy="See stage tuning of both nodes beside two that are fast; compare the paths of the pairs.",
+    ),
     "bandwidth.layer": Explanation(
         means=(
             "At which step a pair loses its bandwidth, from the cable up to the pod. A step that could not be measured"

@@ -8,20 +8,31 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import BandwidthFacts
-from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts, RanTest, TestKey
+from ..._model.measurement.collectives import (
+    CollectivePod,
+    Collectives,
+    CollectivesFacts,
+    EarlierCollectives,
+    RanTest,
+    TestKey,
+)
 from ..._model.node.hca import ObservedHcas
+from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware
 from .surroundings import Surroundings, UsedHca
+from .trend import check_trend, summarize
 from .wanted import MOST_GPUS, pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -52,6 +63,8 @@ class Facts:
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node; by it the leaf of each node is known
     :ivar tunings: what each node is set to, which may be a cause
+    :ivar neighbours: what each node heard by LLDP, by which the leaf of each node of an Ethernet fabric is known
+    :ivar earlier: what kept runs proved; nothing where none are kept
     """
 
     nodes: tuple[str, ...] = ()
@@ -61,6 +74,8 @@ class Facts:
     subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    neighbours: dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
+    earlier: EarlierCollectives = dataclasses.field(default_factory=EarlierCollectives)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +138,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ),
         *(_check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
-        *_report_without_leaf(fabric, facts, seen),
+        *check_trend(summarize(fabric.name, judged.figures), facts.earlier),
+        *_report_without_leaf(wanted, fabric, facts, seen),
         *_check_ended(seen),
         _check_cleanup(seen),
     )
@@ -209,7 +225,7 @@ def list_courses(
     if not usable:
         return ()
     ground = collect_hardware(wanted, fabric, facts, usable)
-    leaves = collect_leaves(fabric, facts, [pod.node for pod in usable])
+    leaves = collect_leaves(wanted, fabric, facts, [pod.node for pod in usable])
     host_of = ground.hosts
     tunings = {
         host_of[node]: observed.value
@@ -263,49 +279,84 @@ def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict
     return found
 
 
-def collect_leaves(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Group nodes by their leaves. One whose leaf is not known on each rail is alone; where none is known, as on
-    Ethernet, all of them are together."""
+def collect_leaves(
+    wanted: Collectives, fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Group nodes by their leaves: as the intent says, else as the topology or LLDP shows. One whose leaf is not known
+    on each rail is alone; where none is known all of them are together."""
+    if wanted.leaves:
+        grouped = {leaf: tuple(node for node in nodes if node in members) for leaf, members in wanted.leaves.items()}
+        there = {leaf: members for leaf, members in grouped.items() if members}
+        return _add_unknown(there, nodes) if there else {UNKNOWN_LEAF: tuple(nodes)}
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     membership = number_by_leaf(resolve(fabric, known, subnets), facts.topologies)
     found: dict[str, dict[int, str]] = {node: {} for node in nodes}
+    if not is_infiniband(fabric):
+        for (rail, node), leaf in find_leaves(membership, facts.neighbours).items():
+            found.get(node, {})[rail] = leaf
     for place in collect_places(membership, facts.topologies).values():
         if place.node in found and place.leaf:
             found[place.node][place.rail] = place.leaf
     placed = {node: leaves for node, leaves in found.items() if len(leaves) >= fabric.select.hcas_per_node}
     if not placed:
         return {UNKNOWN_LEAF: tuple(nodes)}
-    grouped = group_by_leaves(placed)
-    for node in (node for node in found if node not in placed):
+    return _add_unknown(group_by_leaves(placed), nodes)
+
+
+def _add_unknown(
+    grouped: typing.Mapping[str, tuple[str, ...]], nodes: typing.Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the leaves, with each node that is of none of them alone."""
+    found, placed = dict(grouped), {node for members in grouped.values() for node in members}
+    for node in (node for node in nodes if node not in placed):
         name = f"leaf of {node} not known"
-        while name in grouped:
+        while name in found:
             # a switch has this name
             name += "'"
-        grouped[UnknownLeaf(name)] = (node,)
-    return grouped
+        found[UnknownLeaf(name)] = (node,)
+    return found
 
 
-def _report_without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such
-    steps."""
-    leaves = collect_leaves(fabric, facts, [pod.node for pod in seen.pods if not pod.error])
-    if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
-        return
+def _report_without_leaf(
+    wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts
+) -> typing.Iterator[Finding]:
+    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such steps,
+    which is told where the run listened for them."""
+    usable = [pod.node for pod in seen.pods if not pod.error]
+    leaves = collect_leaves(wanted, fabric, facts, usable)
     expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
+    if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
+        if len(usable) > 2 and facts.neighbours and not wanted.leaves:
+            why = (
+                "No node heard a switch at each of its ports (LLDP), so the steps of a leaf and across leaves were left"
+                " out."
+            )
+            remedy = f"{HOW}; or name the leaves in the intent: rdma_cluster.collectives.leaves."
+            yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "not known", expected, why, remedy)
+        return
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():
-            why = (
-                "The topology shows no switch at each HCA of this node, so the steps of a leaf and across leaves were"
-                " made without it."
-            )
-            remedy = (
-                "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags"
-                " fabric,bandwidth,collectives."
-            )
+            why, remedy = _explain_without_leaf(wanted, fabric)
             yield Finding(
                 "collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf not known", expected, why, remedy
             )
+
+
+def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
+    """Return why a node took no part in the steps by leaves, and what to do."""
+    without = "so the steps of a leaf and across leaves were made without it."
+    if wanted.leaves:
+        why = f"The intent names no leaf of this node, {without}"
+        return why, "Add the node to rdma_cluster.collectives.leaves."
+    if not is_infiniband(fabric):
+        return f"This node did not hear one switch at each of its ports (LLDP), {without}", f"{HOW}."
+    why = f"The topology shows no switch at each HCA of this node, {without}"
+    remedy = (
+        "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags"
+        " fabric,bandwidth,collectives."
+    )
+    return why, remedy
 
 
 def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:

@@ -11,7 +11,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.schedule.collectives import SMALL, Climb, CollectiveGroup, Kind, Leaves, Repeat, Test, without_overlap
+from ..._analysis.schedule.collectives import (
+    SMALL,
+    SOAK,
+    Climb,
+    CollectiveGroup,
+    Kind,
+    Leaves,
+    Repeat,
+    Test,
+    without_overlap,
+)
 from ..._analysis.schedule.halving import RailTrial
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
@@ -19,12 +29,13 @@ from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTes
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
 from .course_findings import report_group, report_steps, report_suspects
-from .floor import NodeFigure, spell_gbs
+from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
 from .latency import Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
+from .soak import judge_errors, report_none
 from .surroundings import Surroundings
 
 #: collective whose small messages measure the latency
@@ -43,6 +54,7 @@ class _Verdict:
 
     :ivar passes: whether the test is proven and fast enough; None where it is not proven or gave no figure
     :ivar floor_gbs: floor of its figure, in GB/s; None where it has none
+    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
     :ivar changes: for a test that is too slow, the settings that a repeat may change
     """
 
@@ -50,6 +62,7 @@ class _Verdict:
     passes: typing.Optional[bool] = None
     figure: typing.Optional[CollectiveFigure] = None
     floor_gbs: typing.Optional[float] = None
+    bound_gbs: typing.Optional[float] = None
     changes: tuple[Change, ...] = ()
 
 
@@ -60,6 +73,7 @@ class GroupFigure:
     :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
     :ivar floor_gbs: floor in GB/s; None where the group has none
     :ivar sizes: bytes of each message and its bus bandwidth in GB/s
+    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
     """
 
     collective: TestName
@@ -68,6 +82,7 @@ class GroupFigure:
     bus_gbs: float
     floor_gbs: typing.Optional[float]
     sizes: tuple[tuple[int, float], ...] = ()
+    bound_gbs: typing.Optional[float] = None
 
     @property
     def slow(self) -> bool:
@@ -112,6 +127,9 @@ class Course:
         self._latencies: dict[str, typing.Optional[Latency]] = {}
         self._repeats = Repeats()
         self._change: typing.Optional[Change] = None
+        #: the largest group that is proven and fast, and whether it has run for long by now
+        self._largest: typing.Optional[CollectiveGroup] = None
+        self._soaking = self._soaked = False
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
@@ -124,12 +142,31 @@ class Course:
         again = self._repeats.next() if self._climbed and not self._small else None
         if again is not None:
             tests, self._change = again[:1], again[1]
+        elif self._climbed and not self._small and self.soaks and not self._soaked and self._largest is not None:
+            tests, self._change, self._soaking = (Repeat(self._largest, SOAK),), None, True
         variables = self._change.variables if self._change is not None else ()
         found = []
         for test in tests:
             self._number += 1
-            found.append((test, plan_run(test, self._number, self.name, self._ground, variables)))
+            run = plan_run(test, self._number, self.name, self._ground, variables)
+            found.append((test, dataclasses.replace(run, iterations=self._count_iterations(test))))
         return tuple(found)
+
+    @property
+    def soaks(self) -> bool:
+        """Tell whether the intent asks for a soak by this collective."""
+        return bool(self._wanted.soak_minutes) and self.name == self._wanted.tests[0]
+
+    def _count_iterations(self, test: Test) -> typing.Optional[int]:
+        """Return how often the largest message goes through in a soak, by what the group reached; None of another test.
+        The program measures each size twice, out of place and in place."""
+        if not isinstance(test, Repeat) or test.change != SOAK:
+            return None
+        found = self.figures[self.subject(test.group)]
+        size, bus_gbs = found.sizes[-1] if found.sizes else (self._wanted.most_bytes, found.bus_gbs)
+        ranks = len(test.nodes) * (1 if test.kind == "two nodes" else self._wanted.gpus_per_node)
+        seconds = size * compute_bus_factor(self.name, ranks) / (bus_gbs * 1e9) if bus_gbs else 1.0
+        return max(1, round(60 * self._wanted.soak_minutes / (2 * seconds)))
 
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
@@ -141,6 +178,9 @@ class Course:
         if self._small:
             self._small.pop(0)
             return {test: self._take_small(test, run, results.get(test)) for test, run in round_of}
+        if self._soaking:
+            self._soaking, self._soaked = False, True
+            return {test: self._take_soak(test, run, results.get(test)) for test, run in round_of}
         if self._change is not None:
             return {test: self._take_repeat(test, run, results.get(test)) for test, run in round_of}
         verdicts = {test: self._judge_test(test, run, results.get(test)) for test, run in round_of}
@@ -164,9 +204,17 @@ class Course:
             self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
             if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
+            if passes[test] and item.figure is not None and len(test.nodes) > 1:
+                self._largest = max((self._largest or test), test, key=_rank_for_soak)
             if item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
-                    self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
+                    self.name,
+                    test.kind,
+                    test.nodes,
+                    item.figure.bus_gbs,
+                    item.floor_gbs,
+                    item.figure.sizes,
+                    item.bound_gbs,
                 )
         return {test: _describe_verdict(item, passes[test]) for test, item in verdicts.items()}
 
@@ -182,6 +230,16 @@ class Course:
             found = pick_latency(count_rows(ran.figures, proof))
         self._latencies[self.subject(test)] = found
         return found.words if found is not None else "no figure that counts"
+
+    def _take_soak(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
+        """Judge a group that ran for long: its proof and figure as of every group, and the errors of its HCAs."""
+        subject, verdict = self.subject(test), self._judge_test(test, run, ran)
+        hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
+        errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else ()))
+        self._found[subject] = (*verdict.findings, *errors)
+        bad = sum(item.status != PASS for item in errors)
+        words = _describe_verdict(verdict, verdict.passes)
+        return f"{words}; errors of {bad} HCAs" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge a repeat, and add the change that moved the figure to the finding on its group."""
@@ -325,6 +383,7 @@ class Course:
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         verdict = self._make_verdict(test, (*found, *judged), passes, figure, asked)
+        verdict = dataclasses.replace(verdict, bound_gbs=floor.bound_gbs if floor is not None else None)
         if passes is False and figure is not None and isinstance(test, CollectiveGroup):
             cut, _silent = cut_to_run(log, ran.figures, group_by_process(log))
             verdict = dataclasses.replace(verdict, changes=find_changes(cut, figure.choice, seen))
@@ -352,10 +411,16 @@ class Course:
         climb = self._climb
         return (
             *report_steps(self.name, climb, len(self._leaf_of)),
-            *judge_latency(self._latencies, self._wanted.most_latency_us),
+            *((report_none(self.name),) if self.soaks and not self._soaked else ()),
+            *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
             *(report_group(self.subject(group), group) for group in climb.together),
         )
+
+
+def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
+    """Rank groups: all rails before rail by rail, more nodes before fewer."""
+    return group.kind != "two nodes", len(group.nodes)
 
 
 def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:

@@ -121,8 +121,8 @@ EXPLAINED: dict[str, Explanation] = {
             " that synchronises often waits for its slowest pair."
         ),
         measured=(
-            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, against 1.5 times the median of"
-            " the pairs, and against `most_latency_us`. p99 is shown, and not judged."
+            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, against `latency_ratio` (1.5)"
+            " times the median of the pairs, and against `most_latency_us`. p99 is shown, and not judged."
         ),
         causes=(
             "Idle states or the governor of the CPUs.",
@@ -215,6 +215,26 @@ EXPLAINED: dict[str, Explanation] = {
         look=(_LOGS, _TOPO),
         remedy="Make the change that the finding names, in the image and in jobs, and run the stage again.",
     ),
+    "collectives.soak": Explanation(
+        means=(
+            "An HCA counted errors while the largest proven group ran for `soak_minutes`, or its error counters are not"
+            " known."
+        ),
+        measured=(
+            "`counters` and `hw_counters` of each RDMA device in its pod (sysfs), before and after the soak. Any growth"
+            " of link_downed, excessive_buffer_overrun_errors, local_link_integrity_errors or rnr_nak_retry_err fails;"
+            " growth of another error counter warns."
+        ),
+        causes=(
+            "Packets are lost and sent again (packet_seq_err, local_ack_timeout_err): PFC or ECN on RoCE, a bad link.",
+            "The receiver does not keep up (out_of_buffer, rnr_nak_retry_err).",
+            "The port was down for a moment (link_downed).",
+            "The driver shows no error counters to the pod (unknown).",
+            "No group of several nodes is proven, so that there was no soak (unknown).",
+        ),
+        look=("rdma statistic", "ethtool -S NAME", "ibqueryerrors --details"),
+        remedy="See stage fabric for the links of this HCA and stage tuning for its RoCE settings; run the soak again.",
+    ),
     "collectives.started": Explanation(
         means="A test did not start, did not end by itself, or printed no figures.",
         measured="The exit code and the output of mpirun, and its daemons in the other pods.",
@@ -266,6 +286,24 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=("ibv_devinfo", "ulimit -l"),
         remedy="See the stages virtual_functions and host of this node.",
+    ),
+    "collectives.trend": Explanation(
+        means=(
+            "A step of a collective is slower than in the runs before, or a kept run can't be read. The step may still"
+            " be above its floor."
+        ),
+        measured=(
+            "The median of the proven groups of the step, against 0.93 of its median in at least three kept runs. They"
+            " must have the same `rdma_fabrics`, and the same fabric, GPUs and sizes in `rdma_cluster.collectives`."
+        ),
+        causes=(
+            "A rail or an uplink is slower than it was.",
+            "The image has another release of NCCL.",
+            "Jobs use the fabric at the same time.",
+            "A folder below runs/ of the report is torn.",
+        ),
+        look=("ansible-playbook linerate.rdma.difference -e rdma_before_dir=FILE",),
+        remedy="See what changed since then, and stage bandwidth for the rails; run the stage again on an idle fabric.",
     ),
     "collectives.version": Explanation(
         means="The ranks of a test run different builds of NCCL, or their log does not say which build it is.",

@@ -17,8 +17,6 @@ from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
-#: times the median of the pairs, from which on one is named: clocks and interrupts explain less
-_MOST = 1.5
 #: pairs, from which on a median says something
 _SEVERAL = 3
 _REMEDY = (
@@ -54,17 +52,18 @@ def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]
 
 
 def judge_latency(
-    found: typing.Mapping[str, typing.Optional[Latency]], most_us: typing.Optional[float]
+    found: typing.Mapping[str, typing.Optional[Latency]], most_us: typing.Optional[float], ratio: float
 ) -> typing.Iterator[Finding]:
     """Return a finding on each pair.
 
     :param found: by subject; None of a pair whose times are not proven
     :param most_us: by the intent, of the mean
+    :param ratio: by the intent, of the mean to the median of the pairs
     """
     means = [item.mean_us for item in found.values() if item is not None]
     usual = statistics.median(means) if len(means) >= _SEVERAL else None
     expected = [f"{most_us:g} us at most, by the intent"] if most_us is not None else []
-    expected += [f"{_MOST:g} x {usual:.1f} us at most, the median of {len(means)} pairs"] if usual is not None else []
+    expected += [f"{ratio:g} x {usual:.1f} us at most, the median of {len(means)} pairs"] if usual is not None else []
     how = "; ".join(expected) or f"nothing: {len(means)} pairs are no measure for each other"
     for subject, item in found.items():
         if item is None:
@@ -74,7 +73,7 @@ def judge_latency(
         elif most_us is not None and item.mean_us > most_us:
             why = "Small messages take longer than the intent admits."
             yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
-        elif usual is not None and item.mean_us > _MOST * usual:
+        elif usual is not None and item.mean_us > ratio * usual:
             why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
         else:

@@ -19,6 +19,10 @@ _LEAST_SECONDS = 30
 MOST_GPUS = 64
 #: of a message
 _LEAST_BYTES = 65536
+#: of the latency of a pair to the median
+_MOST_RATIO = 100
+#: minutes
+_MOST_SOAK = 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Mistake:
 
 def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> tuple[Mistake, ...]:
     """Return what can't be meant, key by key; nothing of keys that could not be read."""
-    return (*run_rule(_check_fabric, wanted, fabrics), *run_rules((_check_run, _check_floors), wanted))
+    return (*run_rule(_check_fabric, wanted, fabrics), *run_rules((_check_run, _check_leaves, _check_floors), wanted))
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
@@ -105,6 +109,20 @@ def _check_run(wanted: Collectives) -> typing.Iterator[Mistake]:
         )
 
 
+def _check_leaves(wanted: Collectives) -> typing.Iterator[Mistake]:
+    leaf_of: dict[str, str] = {}
+    for leaf, nodes in wanted.leaves.items():
+        if not leaf.strip() or not nodes:
+            why = "A leaf without a name or a node groups nothing."
+            yield Mistake(f"leaves[{leaf}]", ", ".join(nodes) or "no node", "a name, and nodes", why, "Name its nodes.")
+        for node in nodes:
+            if node in leaf_of:
+                why = "A node is of one leaf, or of one scalable unit with a leaf for each rail."
+                expected = f"not beside {leaf_of[node]}"
+                yield Mistake(f"leaves[{leaf}]", node, expected, why, "Name each node once.")
+            leaf_of.setdefault(node, leaf)
+
+
 def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
     # not a number compares with nothing
     if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
@@ -120,6 +138,14 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
         why = "No pair could be held against it."
         expected = "us above 0, with latency: true"
         yield Mistake("most_latency_us", f"{wanted.most_latency_us:g}", expected, why, "Set latency, or leave it out.")
+    if not 0 <= wanted.soak_minutes <= _MOST_SOAK:
+        why = "The pods of the soak take all GPUs of their nodes meanwhile."
+        remedy = "Give 30, or leave it out."
+        yield Mistake("soak_minutes", str(wanted.soak_minutes), f"0 to {_MOST_SOAK}", why, remedy)
+    if not 1 < wanted.latency_ratio <= _MOST_RATIO:
+        why = "At 1 every second pair would be named, and a pair that is so late is a broken one."
+        expected = f"more than 1, {_MOST_RATIO} at most"
+        yield Mistake("latency_ratio", f"{wanted.latency_ratio:g}", expected, why, "Leave it out: 1.5.")
     if wanted.latency and "all_reduce" not in wanted.tests:
         why = "The latency is that of a small all_reduce."
         yield Mistake("latency", "true", "all_reduce in tests", why, "Add all_reduce to tests, or leave latency out.")

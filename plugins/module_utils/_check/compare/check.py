@@ -18,9 +18,13 @@ from ..._model.intent.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_kind
 from ..._model.measurement.bandwidth import BandwidthFacts
+from ..._model.measurement.collectives import StepFigures
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .advice import Advice, advise
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
+
+#: steps of a collective whose groups use all rails of several nodes, the ones that come later first
+_WHOLE = ("all", "across leaves", "a leaf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,18 +32,24 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
+    :ivar collectives: what stage collectives has proven, step by step; None when it did not run before
     """
 
     bandwidth: typing.Optional[tuple[FabricBandwidth, ...]] = None
+    collectives: typing.Optional[tuple[StepFigures, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """One measure, worked out: what the check judges and the report shows."""
+    """One measure, worked out: what the check judges and the report shows.
+
+    :ivar asked: it is one of the intent
+    """
 
     measure: Measure
     rows: tuple[ScalingRow, ...]
     advice: tuple[Advice, ...]
+    asked: bool = False
 
 
 def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
@@ -58,12 +68,17 @@ def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
 
 
 def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
-    """Each measure with its rows and the advice that they trigger; what stage bandwidth measured comes first."""
+    """Each measure with its rows and the advice that they trigger; what the stages bandwidth and collectives measured
+    comes first."""
     kinds = {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
+    own = tuple(_add_measured(measure, intent, facts) for measure in intent.cluster.measures)
     result = []
-    for measure in (*_measured(intent, facts), *intent.cluster.measures):
+    for measure, asked in (
+        *((measure, False) for measure in (*_measured(intent, facts), *_proven(intent, facts))),
+        *((measure, True) for measure in own),
+    ):
         worked_out = list_rows(measure, kinds)
-        result.append(Compared(measure, worked_out, advise(measure, worked_out)))
+        result.append(Compared(measure, worked_out, advise(measure, worked_out), asked))
     return tuple(result)
 
 
@@ -74,7 +89,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     # the pod network is there to be compared with, also where the intent names it
     ours = {fabric.name for fabric in intent.fabrics if find_kind(fabric) != "pod_network"}
     for item in compared(intent, facts):
-        if item.measure in intent.cluster.measures:
+        if item.asked:
             findings += [_check_figures(fabric, item) for fabric in intent.fabrics]
             findings += _check_scaling(item, ours)
         findings.append(_check_choice(item, ours))
@@ -96,6 +111,42 @@ def _measured(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
         )
         if figures:
             yield Measure(name, "Gb/s", figures, per_node=True)
+
+
+def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) -> tuple[Figure, ...]:
+    """Return what stage collectives has proven of a collective, the median of the groups of a number of nodes; of steps
+    with as many nodes that of the later one.
+
+    :param by_rail: of pairs of nodes rail by rail, which is the figure of one rail; else of groups with all rails
+    """
+    names = {fabric.name for fabric in intent.fabrics}
+    found: dict[tuple[str, int], Figure] = {}
+    for kind in ("two nodes",) if by_rail else _WHOLE:
+        for step in facts.collectives or ():
+            if step.test == collective and step.kind == kind and step.fabric in names:
+                found.setdefault((step.fabric, step.nodes), Figure(step.fabric, step.nodes, step.median))
+    return tuple(found.values())
+
+
+def _proven(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
+    """A measure for each collective that was proven, unless one of the intent is of it."""
+    claimed = {measure.collective for measure in intent.cluster.measures}
+    for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
+        for by_rail, words in ((False, ""), (True, " of one rail")):
+            figures = _list_figures(collective, by_rail, intent, facts)
+            if figures and (by_rail or collective not in claimed):
+                yield Measure(f"bus bandwidth of {collective}{words}", "GB/s", figures, per_node=True)
+
+
+def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
+    """Return a measure of the intent with what stage collectives has proven of its collective: that counts in the place
+    of what somebody wrote."""
+    if measure.collective is None:
+        return measure
+    found = _list_figures(measure.collective, False, intent, facts)
+    places = {(figure.network, figure.nodes) for figure in found}
+    typed = tuple(figure for figure in measure.figures if (figure.network, figure.nodes) not in places)
+    return dataclasses.replace(measure, figures=(*typed, *found))
 
 
 def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
@@ -125,6 +176,14 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
         return ok("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
     why = "The measure has figures of other networks only, so nothing is known of what the job does on this one."
     remedy = "Run the job on this fabric as well and add its figure to rdma_cluster.measures."
+    if item.measure.collective is not None:
+        why = (
+            "Stage collectives has proven no group of this fabric with all rails of several nodes, and none is written."
+        )
+        remedy = (
+            "Run ansible-playbook site.yml --tags bandwidth,collectives,compare with three nodes or more, and"
+            f" rdma_cluster.collectives.fabric: {fabric.name}."
+        )
     return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)
 
 
@@ -233,7 +292,7 @@ def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
         yield from run_rule(_same_measure, measure, path, seen)
-        yield from run_rules((_no_figure, _single_node, _enough), measure, path)
+        yield from run_rules((_no_figure, _single_node, _enough, _collective), measure, path)
         yield from run_rule(_figure_mistakes, measure, path, kinds)
 
 
@@ -249,7 +308,7 @@ def _same_measure(measure: Measure, path: str, seen: set[str]) -> typing.Iterato
 
 
 def _no_figure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
-    if not measure.figures:
+    if not measure.figures and measure.collective is None:
         yield f"{path}.figures", "no figure", "one figure at least"
 
 
@@ -260,6 +319,16 @@ def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
             f"{measure.single_node:g}",
             "none beside per_node" if measure.per_node else "a figure above 0",
         )
+
+
+def _collective(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+    """Refuse what can't stand beside a bus bandwidth: stage collectives measures it in GB/s, and more is better."""
+    if measure.collective is None:
+        return
+    if measure.unit != "GB/s" or measure.better != "more":
+        yield f"{path}.unit", f"{measure.unit}, {measure.better} is better", "GB/s, more is better, with collective"
+    if not measure.per_node:
+        yield f"{path}.per_node", "false", "true with collective: more nodes do not raise a bus bandwidth"
 
 
 def _enough(measure: Measure, path: str) -> typing.Iterator[Mistake]:

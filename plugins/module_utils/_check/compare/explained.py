@@ -39,10 +39,11 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "compare.figures": Explanation(
         means="A fabric has no figure to compare with. Nothing is known of what a job does on it.",
-        measured="The findings of stage `bandwidth`, and `rdma_cluster.measures`.",
+        measured="The figures of the stages `bandwidth` and `collectives`, and `rdma_cluster.measures`.",
         causes=(
             "Stage bandwidth did not run, or measured nothing on the fabric.",
             "The job was not run on this network.",
+            "The measure is a collective, and stage `collectives` has proven no group of several nodes with all rails.",
         ),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,compare",),
         remedy="Run stage bandwidth, or run the job on this fabric and add its figure to `rdma_cluster.measures`.",

@@ -178,6 +178,12 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     ]
 
 
+def judge_problems(log: NcclLog) -> list[Finding]:
+    """Return findings on the problems of a log that need not be of NCCL."""
+    left_out = map(_report_left_out, log.left_out)
+    return [*left_out, *(check_problem(problem, log) for problem in log.problems), *_report_untold(log)]
+
+
 def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
     """Judge each communicator and each rank of it."""
     job = find_whole_job(log)

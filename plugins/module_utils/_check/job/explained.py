@@ -251,11 +251,15 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Add an emptyDir with `medium: Memory` and a sizeLimit, mounted at /dev/shm.",
     ),
     "job.transport": Explanation(
-        means="A variable keeps NCCL from RDMA, whatever devices the pod has.",
-        measured="NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX and NCCL_MNNVL_ENABLE in the containers.",
+        means="A variable keeps NCCL or UCX from RDMA, whatever devices the pod has.",
+        measured=(
+            "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS and UCX_NET_DEVICES in the"
+            " containers."
+        ),
         causes=(
             "NCCL_IB_DISABLE=1 or NCCL_NET=Socket, copied from a job without RDMA.",
             "A GID index on InfiniBand.",
+            "UCX_TLS without a transport over RDMA, or UCX_NET_DEVICES with network interfaces alone.",
             "NCCL_MNNVL_ENABLE=0, which keeps NCCL from NVLink between nodes (a warning: only some machines have it).",
             "The value is in another object (unknown).",
         ),

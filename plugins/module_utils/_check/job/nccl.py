@@ -77,7 +77,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
 
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:
     """Check that no variable keeps NCCL from RDMA."""
-    check, expected = "job.transport", "nothing that keeps NCCL from RDMA"
+    check, expected = "job.transport", "nothing that keeps NCCL or UCX from RDMA"
     rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: list[tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")
@@ -117,14 +117,39 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
             "On InfiniBand the index chooses among subnet prefixes, which is nothing to set: it is RoCE that needs one."
         )
         wrong.append((index, WARN, why, "Remove it."))
+    wrong += _list_wrong_of_ucx(scope, rdma)
     for variable, status, why, remedy in wrong:
         yield Finding(check, f"{scope.subject} {variable.name}", status, str(variable.value), expected, why, remedy)
-    hidden = [name for name in ("NCCL_IB_DISABLE", "NCCL_NET") if (item := scope.value(name)) and item.value is None]
+    hiding = ("NCCL_IB_DISABLE", "NCCL_NET", "UCX_TLS", "UCX_NET_DEVICES")
+    hidden = [name for name in hiding if (item := scope.value(name)) and item.value is None]
     if hidden:
         why = f"The value of {' and '.join(hidden)} is in another object."
         yield Finding(check, scope.subject, UNKNOWN, "valueFrom", expected, why, "Write the value into the job.")
     elif not wrong:
         yield ok(check, scope.subject, "nothing", expected)
+
+
+def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
+    """Return the variables that keep UCX from RDMA, by which NIXL and MPI send."""
+    transports, devices = scope.value("UCX_TLS"), scope.value("UCX_NET_DEVICES")
+    if rdma and transports and transports.value and not _admits_rdma(transports.value):
+        why = "It leaves UCX no transport over RDMA: NIXL or MPI in the job sends over TCP."
+        remedy = "Remove it, or name RDMA transports beside the local ones: rc,sm,self,cuda_copy,cuda_ipc."
+        yield transports, FAIL, why, remedy
+    named = [item for item in (devices.value or "").split(",") if item] if devices else []
+    without = named and not named[0].startswith("^") and not any(":" in item or item in ("all", "*") for item in named)
+    if rdma and devices and without:
+        why = "It names network interfaces alone, and an RDMA device of UCX has a port: mlx5_0:1. UCX sends over TCP."
+        yield devices, FAIL, why, "Remove it, or name RDMA devices of the pod with their ports."
+
+
+def _admits_rdma(transports: str) -> bool:
+    """Tell whether a list of UCX's transports has one over RDMA; a list that begins with ^ has all others."""
+    names = [item.strip().partition(":")[0] for item in transports.lstrip("^").split(",")]
+    listed = {name.partition("_")[0] for name in names}
+    if transports.startswith("^"):
+        return not ("ib" in names or {"rc", "dc", "ud"} <= set(names))
+    return bool(listed & {"all", "ib", "rc", "dc", "ud", "gga", "srd"}) or "*" in names
 
 
 def check_evidence(scope: Scope) -> Finding:

@@ -22,8 +22,17 @@ from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
+from ..job.channels import (
+    doubt_files,
+    judge_log,
+    judge_problems,
+    leave_out_forged,
+    limit_findings,
+    name_hcas,
+    spans_nodes,
+)
 from . import queue_pairs
+from .ucx import judge_endpoints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +71,34 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     if facts.log is None:
         return (_report_no_log(wanted),)
     wanted = wanted or Training()
+    if wanted.library == "ucx":
+        problems = judge_problems(facts.log)
+        return (*problems, *limit_findings(judge_endpoints(facts.log, _list_allowed(intent, wanted, facts))))
     findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
     if not facts.log.nccl_lines:
         return tuple(findings)
     log, _forged = leave_out_forged(facts.log)
     return (*findings, *limit_findings(_list_hosts(intent, wanted, facts, log)))
+
+
+def _list_allowed(
+    intent: Intent, wanted: Training, facts: Facts
+) -> dict[str, typing.Optional[typing.AbstractSet[str]]]:
+    """Return the RDMA devices that the pod of each host with endpoints of UCX got; None where that is not known."""
+    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
+    members = _list_members(fabrics, facts)
+    found: dict[str, typing.Optional[typing.AbstractSet[str]]] = {}
+    for host in dict.fromkeys(endpoint.host for endpoint in (facts.log.endpoints if facts.log is not None else ())):
+        pods = {(item.node, item.functions): item for item in facts.pods or () if item.host == host}
+        pod = next(iter(pods.values())) if len(pods) == 1 else None
+        if pod is None or pod.functions is None:
+            found[host] = None
+            continue
+        node = facts.hcas.get(pod.node)
+        gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
+        known = not any(got.nameless for got in gots)
+        found[host] = {device for got in gots for device in got.devices} if known else None
+    return found
 
 
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:

@@ -203,6 +203,25 @@ EXPLAINED: dict[str, Explanation] = {
             " NCCL_NET out of job and image."
         ),
     ),
+    "training.ucx": Explanation(
+        means=(
+            "A job whose data go by UCX, such as NIXL's, sends over TCP between hosts, or over HCAs that its pod did"
+            " not get. UCX takes another transport without an error."
+        ),
+        measured=(
+            "The transports of each endpoint in UCX's log (UCX_LOG_LEVEL=info), against the HCAs of the pod. Only with"
+            " `rdma_cluster.training.library: ucx`."
+        ),
+        causes=(
+            "The pod has no RDMA device, or may not open it.",
+            "UCX in the image is built without verbs, or its rdma-core lacks the provider.",
+            "UCX_TLS or UCX_NET_DEVICES leaves RDMA out.",
+            "TCP is beside RDMA in an endpoint (warn).",
+            "The log has no line of an endpoint, or the pods were not looked at (unknown).",
+        ),
+        look=("ucx_info -d", "ulimit -l", "env"),
+        remedy="See the transports in `ucx_info -d` in the pod; take UCX_TLS and UCX_NET_DEVICES out of the job.",
+    ),
     "training.version": Explanation(
         means="Ranks run several versions of NCCL, which need not understand each other; or the log shows none.",
         measured="The line of NCCL's version of each rank.",

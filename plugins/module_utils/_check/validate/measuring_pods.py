@@ -12,6 +12,9 @@ from ..._model.intent.intent import Fabric
 from ..._model.run.findings import Finding, ok
 from .refusal import refuse_value
 
+#: of the latency of a pair to the median
+_MOST_RATIO = 100
+
 
 def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     """Check what a fabric says of the pods that measure it.
@@ -23,6 +26,7 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
         findings += run_rule(_check_at_least_one, fabric, path, what)
     findings += run_rule(_limit, fabric, path)
     findings += run_rule(_check_rounds, fabric, path)
+    findings += run_rule(_check_latency, fabric, path)
     return findings or [
         ok(
             "validate.pods",
@@ -76,3 +80,18 @@ def _check_rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             why,
             remedy,
         )
+
+
+def _check_latency(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    wanted = fabric.bandwidth
+    # not a number compares with nothing
+    if not 1 < wanted.latency_ratio <= _MOST_RATIO:
+        why = "At 1 every second pair would be named, and a pair that is so late is a broken one."
+        expected = f"more than 1, {_MOST_RATIO} at most"
+        name = f"{path}.bandwidth.latency_ratio"
+        yield refuse_value("pods", name, f"{wanted.latency_ratio:g}", expected, why, "Leave it out: 1.5.")
+    if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
+        why = "No pair could be held against it."
+        name = f"{path}.bandwidth.most_latency_us"
+        expected = "us above 0, with latency: true"
+        yield refuse_value("pods", name, f"{wanted.most_latency_us:g}", expected, why, "Set latency, or leave it out.")

@@ -35,6 +35,8 @@ QUEUE_PAIR = Range("the number of a queue pair", 0, 2**24 - 1)
 #: a slot of PCIe 7.0 x16 has 2,048, a port of XDR 800
 GBPS = Range("a rate in Gb/s", 0, 10_000)
 
+#: a domain of NVLink reaches some 1,000
+BUS_GBS = Range("a bandwidth in GB/s", 0, 100_000)
 #: the slowest of Ethernet has 10 Mb/s
 LINK_GBPS = Range("the rate of a link in Gb/s", 0.01, 10_000)
 PCIE_SPEED = Range("the speed of a PCIe lane in GT/s", 2.5, 1024)
@@ -69,6 +71,7 @@ SmPriority = typing.Annotated[int, SM_PRIORITY]
 SmActivity = typing.Annotated[int, SM_ACTIVITY]
 QueuePair = typing.Annotated[int, QUEUE_PAIR]
 Gbps = typing.Annotated[float, GBPS]
+BusGbs = typing.Annotated[float, BUS_GBS]
 LinkGbps = typing.Annotated[float, LINK_GBPS]
 PcieSpeed = typing.Annotated[float, PCIE_SPEED]
 Lanes = typing.Annotated[int, LANES]

@@ -25,6 +25,8 @@ BYTES_OR_ALL = Range("a number of bytes, or -1 for no limit", -1, _BITS_64)
 USER = Range("the id of a user", 0, _BITS_32)
 #: a run takes hours, and no wait of it a year
 SECONDS = Range("a time in seconds", 0, 31_536_000)
+#: of a message, in microseconds; a lost one is sent again after seconds
+LATENCY = Range("a latency in us", 0, 1_000_000_000)
 #: the kernel's last second [include/linux/ktime.h KTIME_SEC_MAX]
 MOMENT = Range("seconds since 1970", 0, 9_223_372_036)
 #: loopback has the most [drivers/net/loopback.c]
@@ -58,6 +60,7 @@ Bytes = typing.Annotated[int, BYTES]
 BytesOrAll = typing.Annotated[int, BYTES_OR_ALL]
 User = typing.Annotated[int, USER]
 Seconds = typing.Annotated[float, SECONDS]
+Latency = typing.Annotated[float, LATENCY]
 Moment = typing.Annotated[float, MOMENT]
 Mtu = typing.Annotated[int, MTU]
 DevPort = typing.Annotated[int, DEV_PORT]

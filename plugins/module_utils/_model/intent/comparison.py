@@ -10,6 +10,7 @@ import typing
 
 from ..boundary.fabric import Gbps
 from ..boundary.numbers import Count
+from ..measurement.collectives import TestName
 
 #: what a network is to a job; vnic: a NIC that the cloud or a hypervisor shares out, handed on by host-device
 Kind = typing.Literal["pod_network", "vnic", "macvlan", "ipoib", "sriov", "sriov_rdma", "rdma_shared"]
@@ -44,15 +45,17 @@ class Measure:
     :ivar per_node: a rate that each node has, such as the bus bandwidth of nccl-tests: more nodes do not raise it, so
         no scaling is told
     :ivar enough: scaling efficiency with which a network is good enough for this job
+    :ivar collective: of nccl-tests, whose bus bandwidth it is: stage collectives measures the figures of its fabric
     """
 
     name: str
     unit: str
-    figures: tuple[Figure, ...]
+    figures: tuple[Figure, ...] = ()
     better: typing.Literal["more", "less"] = "more"
     single_node: typing.Optional[float] = None
     per_node: bool = False
     enough: float = 0.75
+    collective: typing.Optional[TestName] = None
 
 
 @dataclasses.dataclass(frozen=True)

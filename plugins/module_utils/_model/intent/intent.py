@@ -223,6 +223,9 @@ class Bandwidth:
     :ivar rails: rails of a node at the same time, as training uses them, or one by one
     :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
     :ivar sweep: measure all message sizes as well, for the report
+    :ivar latency: each port is in one pair at least whose latency is measured after the rounds
+    :ivar most_latency_us: that the median of such a pair may take, in us; None: the pairs are compared alone
+    :ivar latency_ratio: times the median of the pairs, from which on one is named
     :ivar layers: which pairs are measured layer by layer as well, from the cable up to the pod. None means the suspects
         where the run has observers, by which alone the host can be measured, and else none
     """
@@ -231,6 +234,9 @@ class Bandwidth:
     rails: typing.Literal["parallel", "serial"] = "parallel"
     directions: typing.Literal["one", "both", "at_once"] = "both"
     sweep: bool = False
+    latency: bool = False
+    most_latency_us: typing.Optional[float] = None
+    latency_ratio: float = 1.5
     layers: typing.Optional[typing.Literal["none", "suspects", "all"]] = None
 
 
@@ -328,11 +334,13 @@ class Training:
     :ivar fabric: whose HCAs it uses; None are those of all fabrics
     :ivar ranks: of the whole job; None takes what the log says
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
+    :ivar library: whose lines prove the network: NCCL or RCCL, or UCX, by which NIXL sends
     """
 
     fabric: typing.Optional[str] = None
     ranks: typing.Optional[int] = None
     gpu_direct: bool = True
+    library: typing.Literal["nccl", "ucx"] = "nccl"
 
 
 #: the most that may happen to a node, the least first

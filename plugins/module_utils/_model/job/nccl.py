@@ -11,6 +11,7 @@ from ..boundary.devices import Interface, PciAddress, RdmaDevice
 from ..boundary.form import Range
 from ..boundary.kubernetes import LabelValue, Namespaced, Subdomain
 from ..boundary.words import Host
+from .ucx import UcxEndpoint
 
 #: of a communicator; the largest jobs have some hundred thousand GPUs
 RANKS = Range("a number of ranks", 1, 1_000_000)
@@ -224,6 +225,8 @@ class NcclLog:
     :ivar cut: the last line has no end
     :ivar untold: warnings of no known kind that are not among the problems, since there are too many
     :ivar left_out: files or hosts whose lines are too many to be kept; the others are judged
+    :ivar endpoints: of UCX
+    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds
     """
 
     versions: tuple[str, ...] = ()
@@ -236,6 +239,8 @@ class NcclLog:
     cut: bool = False
     untold: int = 0
     left_out: tuple[NcclLeftOut, ...] = ()
+    endpoints: tuple[UcxEndpoint, ...] = ()
+    more_endpoints: int = 0
 
     @property
     def library(self) -> str:

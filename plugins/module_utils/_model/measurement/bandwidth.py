@@ -15,7 +15,7 @@ from ..boundary.devices import Interface, PciAddress, RdmaDevice
 from ..boundary.fabric import Gbps, LinkGbps
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Label, Subdomain
-from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Rail, RateMbps, Seconds, VlanQos
+from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Latency, Rail, RateMbps, Seconds, VlanQos
 from ..boundary.words import Word
 from ..infiniband.counters import PortGrowth
 
@@ -295,6 +295,28 @@ class CountedPair(OrderedPair):
 
 
 @dataclasses.dataclass(frozen=True)
+class PairLatency(OrderedPair):
+    """The latency of small messages of an ordered pair, by ib_write_lat.
+
+    :ivar typical_us: the median, in us; None where there is no measurement
+    :ivar p99_us: that 99 % keep
+    :ivar failure: kind of the failure; empty when it worked
+    :ivar evidence: the line that showed the failure
+    """
+
+    fabric: str
+    client: str
+    server: str
+    rail: Rail = 0
+    typical_us: typing.Optional[Latency] = None
+    p99_us: typing.Optional[Latency] = None
+    failure: Word = ""
+    evidence: str = ""
+    commands: tuple[str, ...] = ()
+    server_rail: typing.Optional[Rail] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class CoverPlan:
     """The links of a fabric that the first rounds use.
 
@@ -347,6 +369,7 @@ class BandwidthFacts:
     :ivar remaining: pods that could not be removed afterwards
     :ivar layers: the pairs that were measured layer by layer
     :ivar counted: the pairs that were measured once more with the counters of the ports on their way
+    :ivar latencies: of the pairs whose latency was measured
     """
 
     pods: tuple[RdmaPod, ...]
@@ -356,6 +379,7 @@ class BandwidthFacts:
     plans: tuple[RoundPlan, ...] = ()
     layers: tuple[PairLayers, ...] = ()
     counted: tuple[CountedPair, ...] = ()
+    latencies: tuple[PairLatency, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,9 +9,10 @@ import dataclasses
 import typing
 
 from ..boundary.devices import RdmaDevice
+from ..boundary.fabric import BusGbs
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Subdomain
-from ..boundary.numbers import Count, NumaNode, Rail, Seconds
+from ..boundary.numbers import Count, Counter, NumaNode, Rail, Seconds
 from ..boundary.words import Word
 from ..job.kept_log import KeptLog
 from ..job.nccl_tests import NcclTests
@@ -25,8 +26,8 @@ Variables = tuple[tuple[str, typing.Optional[str]], ...]
 
 #: of a message that tells the latency
 SMALL_BYTES = 8
-#: of a pod: functions that it may show
-MOST_HCAS = 256
+#: of a pod: functions that it may show; of one: error counters
+MOST_HCAS, MOST_COUNTERS = 256, 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Collectives:
     :ivar cpu: of a node's pod, request and limit, as Kubernetes writes it
     :ivar memory: likewise
     :ivar fabric: over which; None is right where there is one alone
+    :ivar leaves: names of the nodes of each leaf or scalable unit, where neither a topology nor LLDP shows them
     :ivar tests: in this order
     :ivar gpus_per_node: GPUs and ranks of a node: as many as rails, or a multiple of them
     :ivar least_bytes: smallest message; the figure of any is held against the floor
@@ -62,6 +64,9 @@ class Collectives:
         between them that they may use
     :ivar latency: small all_reduce of pairs of nodes run as well, and pairs that are slower than the others are named
     :ivar most_latency_us: that a small all_reduce of two nodes may take, in us; None: the pairs are compared alone
+    :ivar latency_ratio: times the median of the pairs, from which on a pair is named
+    :ivar soak_minutes: that the largest proven group runs without a pause, with the error counters of its HCAs read
+        before and after; 0: it does not
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
     :ivar program_folder: of the programs in the image
@@ -81,11 +86,14 @@ class Collectives:
     shared_memory: bool = False
     latency: bool = False
     most_latency_us: typing.Optional[float] = None
+    latency_ratio: float = 1.5
+    soak_minutes: int = 0
     share: typing.Optional[float] = None
     expected_busbw: tuple[ExpectedBusbw, ...] = ()
     program_folder: str = "/opt/nccl-tests/build"
     gpu_resource: str = "nvidia.com/gpu"
     seconds: int = 300
+    leaves: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +106,7 @@ class CollectiveRun:
     :ivar gpu: the only GPU of each node, by its number; None: all of them
     :ivar variables: beside those of each run
     :ivar small: messages of 8 bytes, with the time of each iteration
+    :ivar iterations: of the largest message alone, for a soak; None: as many as a test has
     """
 
     name: str
@@ -107,6 +116,7 @@ class CollectiveRun:
     gpu: typing.Optional[int] = None
     variables: Variables = ()
     small: bool = False
+    iterations: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +153,30 @@ class CollectivePod:
 
 
 @dataclasses.dataclass(frozen=True)
+class HcaErrors:
+    """The error counters of an RDMA device in a pod before and after a soak.
+
+    :ivar seconds: between the two readings
+    :ivar read: error counters that it has
+    :ivar grown: of these, by how much
+    :ivar lower: of these, those that are lower than before: something set them back
+    :ivar why: they are not known; empty where they are
+    """
+
+    ONCE = ("node", "device")
+
+    node: Subdomain
+    device: RdmaDevice
+    seconds: Seconds = 0.0
+    read: Count = 0
+    grown: typing.Annotated[dict[Word, Counter], Bound("error counters of a device", MOST_COUNTERS)] = (
+        dataclasses.field(default_factory=dict)
+    )
+    lower: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
+    why: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class RanTest:
     """A test that was made: of a group over all rails, of one rail of a halving, or of a group with one thing changed.
 
@@ -155,6 +189,7 @@ class RanTest:
     :ivar command: that started its ranks, and how it ended
     :ivar figures: that the program printed; None where it printed none
     :ivar log: of NCCL, of all ranks whose log could be read
+    :ivar errors: of a soak, by HCA
     """
 
     test: TestName
@@ -168,6 +203,7 @@ class RanTest:
     command: str = ""
     figures: typing.Optional[NcclTests] = None
     log: typing.Optional[KeptLog] = None
+    errors: tuple[HcaErrors, ...] = ()
 
     @property
     def key(self) -> TestKey:
@@ -194,3 +230,64 @@ class CollectivesFacts:
     ended: str = ""
     leftovers: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
+
+
+#: collective, kind and number of nodes of the groups of a step
+StepKey = tuple[str, str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class StepFigures:
+    """The bus bandwidths of the proven groups of one step of a collective, in GB/s.
+
+    :ivar fabric: over which
+    :ivar kind: of the step
+    :ivar nodes: of each group
+    :ivar groups: that are proven
+    """
+
+    ONCE = ("fabric", "test", "kind", "nodes")
+
+    fabric: str
+    test: TestName
+    kind: Word
+    nodes: Count
+    groups: Count
+    worst: BusGbs
+    median: BusGbs
+    best: BusGbs
+
+    @property
+    def key(self) -> StepKey:
+        """Return by which the step is found again in another run."""
+        return self.test, self.kind, self.nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlierStep:
+    """The medians of one step of a collective in kept runs, in GB/s, the oldest first."""
+
+    ONCE = ("test", "kind", "nodes")
+
+    test: TestName
+    kind: Word
+    nodes: Count
+    figures: tuple[BusGbs, ...]
+
+    @property
+    def key(self) -> StepKey:
+        """Return by which the step is found again in another run."""
+        return self.test, self.kind, self.nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlierCollectives:
+    """Kept runs that were asked for the same collectives over the same fabrics.
+
+    :ivar runs: their names, the oldest first; those that proved something
+    :ivar unread: those that can't be read, with the reason
+    """
+
+    runs: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    steps: tuple[EarlierStep, ...] = ()

@@ -23,6 +23,7 @@ import typing
 
 from ..._model.base.errors import ParseError
 from ..._model.job.nccl import NcclCommunicator, NcclLeftOut, NcclLog
+from ..._model.job.ucx import UcxEndpoint
 from ..pods import libibverbs
 from . import transports
 from .nccl_memory import OF_PLACE, OF_PROCESS, OF_THREAD, OF_WHOLE_RANK, LogTooLarge, MemoryBudget, SourceTooLarge
@@ -111,6 +112,10 @@ def names_at_most(ranks: int, lines: typing.Iterable[str], host: typing.Optional
     return reader.count_ranks() <= ranks
 
 
+#: kinds of endpoints of UCX that are kept
+_MOST_ENDPOINTS = 1000
+
+
 class _OtherHost(Exception):
     """A line is of another host than its file."""
 
@@ -133,6 +138,8 @@ class _Reader:
         self._threads: dict[str, LogThread] = {}
         self._messages = MessageReader(self._keep)
         self._problems = ProblemList()
+        self._endpoints: dict[transports.EndpointLine, int] = {}
+        self._more_endpoints = 0
         self._lines = self._nccl_lines = self._torn = 0
         self._cut = False
         self._file: typing.Optional[LogFile] = None
@@ -189,6 +196,8 @@ class _Reader:
                 found = transports.parse(line)
                 if found is not None:
                     self._problems.add(found.kind, line.strip(), self._lines)
+                else:
+                    self._keep_endpoint(transports.parse_endpoint(line))
                 continue
             try:
                 write(*parts)
@@ -230,7 +239,18 @@ class _Reader:
             self._cut,
             self._problems.untold,
             tuple(self._left_out.values()),
+            tuple(UcxEndpoint(*line, count) for line, count in self._endpoints.items()),
+            self._more_endpoints,
         )
+
+    def _keep_endpoint(self, line: typing.Optional[transports.EndpointLine]) -> None:
+        """Keep what a line says of an endpoint of UCX. A file counts for its own host only."""
+        if line is None or self.host not in (None, line.host):
+            return
+        if line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
+            self._endpoints[line] = self._endpoints.get(line, 0) + 1
+        else:
+            self._more_endpoints += 1
 
     @staticmethod
     def _name_communicators(processes: typing.Iterable[LogProcess]) -> dict[str, dict[int, LogRank]]:

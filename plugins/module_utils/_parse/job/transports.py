@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which known problem a line of UCX or libfabric is, the libraries through which MPI and plugins of NCCL use RDMA.
+"""Which known problem a line of UCX or libfabric is, the libraries through which MPI and plugins of NCCL use RDMA; and
+over which transports an endpoint of UCX sends.
 
 Texts: [src openucx/ucx v1.8.1 to v1.22.0: src/uct/ib, src/ucp/core/ucp_context.c, src/ucp/wireup/select.c; src
 ofiwg/libfabric v1.10.1 to v2.6.0: prov/verbs, prov/rxm]. The order matters: the first match wins. A test holds each
@@ -13,6 +14,8 @@ import re
 import typing
 
 from ..._model.base.vocabulary import Vocabulary, compile_vocabulary, find_kind
+from ..._model.boundary.words import HOST
+from ..._model.job.ucx import LANE, MOST_LANES
 
 Kind = typing.Literal[
     "",
@@ -209,6 +212,18 @@ _VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
 
 #: a line of UCX: "[1700000000.123456] [host:12:0]  ib_md.c:285  UCX  ERROR text"
 _UCX = re.compile(r"\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}(?:ERROR|FATAL|WARN|DIAG) {1,4}(.*)")
+#: of an endpoint, which it writes with UCX_LOG_LEVEL=info [src openucx/ucx src/ucp/core/ucp_worker.c; its pull requests
+#: 3511 and 8699 show lines of both forms]: "[1700000000.123456] [host:12:0]  ucp_worker.c:1855  UCX  INFO
+#: ucp_context_0 inter-node cfg#2 tag(rc_mlx5/mlx5_0:1)", and in older releases "ep_cfg[1]: tag(rc_mlx5/mlx5_0:1);"
+_ENDPOINT = re.compile(
+    r"\[(?P<host>[^\s:\[\]]{1,253}):[0-9]{1,10} {0,4}:[0-9]{1,10}\] {1,20}"
+    r"\S{1,100}:[0-9]{1,6} {1,20}UCX {1,4}INFO {1,8}"
+    r"(?:(?:\S{1,64} )?(?P<scope>self|intra-node|inter-node) cfg#[0-9]{1,6} ?|ep_cfg\[[0-9]{1,6}\]: )"
+    r"(?P<lanes>(?:[a-z_]{1,16}\([^()]{0,1500}\);? ?){0,8})$"
+)
+_LANES = re.compile(r"([a-z_]{1,16})\(([^()]{0,1500})\)")
+#: lanes that carry no data: they only tell whether the peer is alive
+_ALIVE = "ka"
 #: one of libfabric: "libfabric:12:1700000000::verbs:domain:vrb_open():123<warn> text"
 _LIBFABRIC = re.compile(r"\blibfabric:[0-9]{1,10}:[^<>]{1,300}<(?:warn|crit)> ?(.*)")
 #: characters of a message, and of a line, that are looked at
@@ -244,6 +259,18 @@ class Problem(typing.NamedTuple):
     text: str
 
 
+class EndpointLine(typing.NamedTuple):
+    """A line of an endpoint.
+
+    :ivar scope: of its peer; empty where the version does not say
+    :ivar lanes: that carry data, each once
+    """
+
+    host: str
+    scope: typing.Literal["self", "intra-node", "inter-node", ""]
+    lanes: tuple[str, ...]
+
+
 class Failed(typing.NamedTuple):
     """A failed completion, as UCX tells it for HCAs of NVIDIA."""
 
@@ -262,6 +289,21 @@ def parse(line: str) -> typing.Optional[Problem]:
         return None
     text = found[1].strip()[:_LONGEST]
     return Problem(classify(text), text)
+
+
+def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
+    """Return what a line tells of an endpoint; None of any other line, and of one that is not whole."""
+    line = line.rstrip()
+    found = _ENDPOINT.search(line) if " UCX " in line and len(line) <= _LONGEST_LINE else None
+    if found is None or not HOST.fits(found["host"]):
+        return None
+    lanes: dict[str, None] = {}
+    for name, listed in _LANES.findall(found["lanes"]):
+        lanes.update({} if name == _ALIVE else dict.fromkeys(listed.split()))
+    if len(lanes) > MOST_LANES or not all(map(LANE.fits, lanes)):
+        return None
+    scope = typing.cast(typing.Literal["self", "intra-node", "inter-node", ""], found["scope"] or "")
+    return EndpointLine(found["host"], scope, tuple(sorted(lanes)))
 
 
 def classify(text: str) -> Kind:

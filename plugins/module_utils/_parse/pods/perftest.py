@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text of perftest's bandwidth tools (ib_write_bw, ib_read_bw, ib_send_bw), versions 4.4 to 26.04, to measurements.
+"""Text of perftest's tools (ib_write_bw, ib_read_bw, ib_send_bw; ib_write_lat), versions 4.4 to 26.04, to measurements.
 
 The text is parsed, not the JSON file: that is invalid before 24.01.0-0.38, holds only the last size of a sweep and has
 no unit. Row format, from perftest's ``RESULT_LINE`` and seen in captures of 4.5 and 25.01: at least five columns, split
@@ -18,6 +18,7 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.boundary.fabric import GBPS
+from ..._model.boundary.numbers import LATENCY
 from ..._model.measurement.bandwidth import ROWS
 
 #: 1 MiB/s in Gb/s. The columns "MB/sec" (before 24.07) and "MiB/sec" are both 2^20 bytes per second
@@ -29,6 +30,10 @@ _HEADER = re.compile(
 _ROW = re.compile(
     r"^\s*(?P<bytes>[0-9]{1,18})\s+(?P<iterations>[0-9]{1,18})\s+(?P<peak>\S+)\s+(?P<average>\S+)\s+(?P<rate>\S+)(?:\s+\S+)*\s*$"
 )
+_LATENCY_HEADER = re.compile(
+    r"^\s*#bytes\s+#iterations\s+t_min\[usec\]\s+t_max\[usec\]\s+t_typical\[usec\]\s+t_avg\[usec\]"
+)
+_LATENCY_COLUMNS, _NUMBER = 9, re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
 # bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the
 # line
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
@@ -115,6 +120,47 @@ def parse(text: str) -> PerftestReport:
         )
         raise PerftestError(f"no row of a bandwidth table; the last line was '{last[:200]}'" if last else "no output")
     return PerftestReport(parameters, tuple(rows))
+
+
+@dataclasses.dataclass(frozen=True)
+class LatencyRow:
+    """The row of a latency tool: size in bytes, times in microseconds.
+
+    :ivar typical_us: the median
+    :ivar p99_us: that 99 % of the messages keep
+    """
+
+    message_bytes: int
+    iterations: int
+    typical_us: float
+    p99_us: float
+
+
+def parse_latency(text: str) -> LatencyRow:
+    """Parse what a client of ib_write_lat printed of one size: ``#bytes #iterations t_min t_max t_typical t_avg t_stdev
+    99% 99.9%`` (``RESULT_FMT_LAT`` and ``REPORT_FMT_LAT`` of perftest's perftest_parameters.h).
+
+    :raises PerftestError: no table, no complete row or several, or a value that is no measurement
+    """
+    rows, table = [], False
+    for line in text.splitlines():
+        if len(line) > _LONGEST:
+            continue
+        words = line.split()
+        if _LATENCY_HEADER.match(line):
+            table = True
+        elif table and _RULE.match(line):
+            table = False
+        elif table and len(words) == _LATENCY_COLUMNS and all(map(_NUMBER.fullmatch, words)):
+            rows.append(words)
+    if len(rows) != 1:
+        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        raise PerftestError(f"{len(rows)} rows of a latency table, expected one; the last line was '{last[:200]}'")
+    size, iterations, _least, _most, typical, _average, _deviation, p99, _p999 = rows[0]
+    row = LatencyRow(int(float(size)), int(float(iterations)), float(typical), float(p99))
+    if row.iterations < 1 or not 0 < row.typical_us <= row.p99_us or not LATENCY.fits(row.p99_us):
+        raise PerftestError(f"a median of {typical} us and p99 of {p99} us of {iterations} messages is no measurement")
+    return row
 
 
 def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:

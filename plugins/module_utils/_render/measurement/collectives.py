@@ -57,8 +57,8 @@ _DAEMON_SCRIPT = (
 )
 #: characters of a host name
 _MOST_HOST = 63
-#: seconds that a pod lives at most
-LIFETIME_SECONDS = 14400
+#: seconds that a pod lives at most, beside a soak
+_LIFETIME_SECONDS = 14400
 
 
 def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
@@ -100,6 +100,9 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
         found["NCCL_TESTS_SPLIT"] = f"MOD {wanted.gpus_per_node}"
     if run.gpu is not None:
         found["CUDA_VISIBLE_DEVICES"] = str(run.gpu)
+        if wanted.gpu_resource.startswith("amd.com/"):
+            # HIP takes either; an image that sets its own would win
+            found["HIP_VISIBLE_DEVICES"] = str(run.gpu)
     found.update({name: value for name, value in run.variables if value is not None})
     return found
 
@@ -116,13 +119,13 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
         *(
             operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",
-            str(SMALL_BYTES if run.small else wanted.least_bytes),
+            str(SMALL_BYTES if run.small else wanted.least_bytes if run.iterations is None else wanted.most_bytes),
             "-e",
             str(SMALL_BYTES if run.small else wanted.most_bytes),
             "-f",
             "2",
         ),
-        *("-g", "1", "-a", "3", "-c", "1", *(_SMALL if run.small else _LARGE), "-T", str(wanted.seconds)),
+        *("-g", "1", "-a", "3", "-c", "1", *_count_iterations(run), "-T", str(wanted.seconds)),
     )
     if len(run.nodes) < 2:
         return test
@@ -130,6 +133,22 @@ def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric
         resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test
     )
     return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
+
+
+def _count_iterations(run: CollectiveRun) -> tuple[str, ...]:
+    if run.iterations is not None:
+        return "-n", str(run.iterations), "-w", "5"
+    return _SMALL if run.small else _LARGE
+
+
+def read_counters(devices: typing.Sequence[str]) -> Command:
+    """Return the command that prints the counters of RDMA devices of a pod: device, name and value in a line each."""
+    script = (
+        'for device in "$@"; do for file in /sys/class/infiniband/"$device"/ports/1/counters/*'
+        ' /sys/class/infiniband/"$device"/ports/1/hw_counters/*; do read -r value 2> /dev/null < "$file" &&'
+        ' echo "count $device ${file##*/} $value"; done; done; true'
+    )
+    return ("sh", "-c", script, "counters", *(operand(device, "an RDMA device") for device in devices))
 
 
 def agent_path(run: CollectiveRun) -> str:
@@ -261,6 +280,16 @@ def host_name(node: str) -> str:
     return f"{name[: _MOST_HOST - 9].strip('-')}-{hashlib.sha256(node.encode()).hexdigest()[:8]}"
 
 
+def compute_lifetime_seconds(wanted: Collectives) -> int:
+    """Return how long a pod lives at most."""
+    return _LIFETIME_SECONDS + (compute_soak_seconds(wanted) if wanted.soak_minutes else 0)
+
+
+def compute_soak_seconds(wanted: Collectives) -> int:
+    """Return how long a soak may take: half as long again as it is meant to, with its start and its first messages."""
+    return 90 * wanted.soak_minutes + wanted.seconds
+
+
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
     """Return the pod of a node, which waits for what is run in it."""
     template = _render_template(wanted, fabric, cluster, owner)
@@ -270,7 +299,7 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
             "affinity": {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}
             },
-            "activeDeadlineSeconds": LIFETIME_SECONDS,
+            "activeDeadlineSeconds": compute_lifetime_seconds(wanted),
             "restartPolicy": "Never",
             "hostname": host_name(node),
             "terminationGracePeriodSeconds": 1,

@@ -25,6 +25,8 @@ PINGS = 5
 _SERVER = "the address of the server"
 #: what the image must have, for RDMA and for TCP; taskset is of use, and missing it is no failure
 NEEDED, TCP_NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw"), ("timeout", "stdbuf", "iperf3")
+#: of a measurement of the latency: 1 % of the messages are enough for p99
+LATENCY_BYTES, LATENCY_MESSAGES = 8, 10_000
 #: of TCP, at once: one is bound by one processor, long before a fast link is full
 STREAMS = 4
 #: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment
@@ -226,6 +228,25 @@ def write_bandwidth(
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--use_cuda=0",) if gpu else ()),
         *((f"--flow_label={flow_label}",) if flow_label is not None else ()),
+        *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
+        *(() if server else (operand(address, _SERVER),)),
+    )
+
+
+def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool) -> Command:
+    """ib_write_lat with small messages: as server, or as client of the server at ``address``. As in ib_write_bw both
+    ends need the same connection and address family.
+
+    :param cpus: list of CPUs to run on, as taskset reads it; empty for any
+    :param address: of the server
+    """
+    pods = fabric.pods
+    return _bounded(
+        pods.limit_seconds,
+        *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
+        *("ib_write_lat", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F"),
+        *("-s", str(LATENCY_BYTES), "-n", str(LATENCY_MESSAGES)),
+        *(("-R",) if pods.connection == "rdma_cm" else ()),
         *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
         *(() if server else (operand(address, _SERVER),)),
     )

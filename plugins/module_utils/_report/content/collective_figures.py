@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the message
-and its floor."""
+"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the
+message, its floor, and what the links allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
     ordered = sorted(found, key=lambda item: not item.slow)
     return render_table(
         "Collectives that are proven",
-        "bus bandwidth in GB/s; the line across is the floor",
+        "bus bandwidth in GB/s; the line across is the floor, and the band above it reaches to what the links allow",
         _HEADS,
         list(map(_render_row, ordered)),
     )
@@ -41,9 +41,10 @@ def _render_row(item: GroupFigure) -> Html:
 
 
 def render_picture(item: GroupFigure) -> Html:
-    """Draw the bus bandwidth by size of the message from 0 up, with the floor across and a dot on the figure that
-    counts."""
-    high = max(item.bus_gbs, item.floor_gbs or 0.0, *(value for _size, value in item.sizes)) or 1.0
+    """Draw the bus bandwidth by size of the message from 0 up, with a dot on the figure that counts, the floor across,
+    and a band from there to what the links allow."""
+    most = (item.bus_gbs, item.floor_gbs or 0.0, item.bound_gbs or 0.0, *(value for _size, value in item.sizes))
+    high = max(most) or 1.0
     step = (_WIDTH - 2 * _EDGE) / max(1, len(item.sizes) - 1)
 
     def height_of(value: float) -> float:
@@ -52,10 +53,17 @@ def render_picture(item: GroupFigure) -> Html:
     points = [(_EDGE + place * step, height_of(value)) for place, (_size, value) in enumerate(item.sizes)]
     best = max(range(len(item.sizes)), key=lambda place: item.sizes[place][1])
     floor = []
-    if item.floor_gbs is not None:
-        y = f"{height_of(item.floor_gbs):.1f}"
-        floor = [element("line", x1="0", x2=f"{_WIDTH:g}", y1=y, y2=y)]
     words = ", ".join(f"{size / (1 << 30):g} GiB {value:.1f} GB/s" for size, value in item.sizes)
+    if item.floor_gbs is not None:
+        y = height_of(item.floor_gbs)
+        words += f"; floor {item.floor_gbs:.1f} GB/s"
+        if item.bound_gbs is not None and item.bound_gbs > item.floor_gbs:
+            top = height_of(item.bound_gbs)
+            words += f", the links allow {item.bound_gbs:.1f} GB/s"
+            floor = [
+                element("rect", class_="band", x="0", width=f"{_WIDTH:g}", y=f"{top:.1f}", height=f"{y - top:.1f}")
+            ]
+        floor.append(element("line", x1="0", x2=f"{_WIDTH:g}", y1=f"{y:.1f}", y2=f"{y:.1f}"))
     return element(
         "svg",
         *floor,

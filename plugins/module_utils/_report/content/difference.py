@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs between two judgements of one run, or between two runs: gates and findings, and what was seen of each
-node."""
+"""What differs between two judgements of one run, or between two runs: gates and findings, what was seen of each node,
+and the figures of collectives."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import itertools
 import json
 import typing
 
+from ..._check.collectives.floor import spell_gbs
+from ..._check.collectives.trend import MOST_DROP, name_step
 from ..._model.base.load import to_data
 from ..._model.base.text import cut
+from ..._model.measurement.collectives import StepFigures
 from ..._model.run.fact_kinds import FACT_KINDS
 from ..._model.run.facts import CLUSTER, RunStart
 from ..._model.run.findings import STAGES, Judged
@@ -60,11 +63,13 @@ class Snapshot:
 
     :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of COMPARED, and topologies
     :ivar records: of this run only, by stage
+    :ivar collectives: what was proven, step by step; None where none ran
     """
 
     start: RunStart
     facts: typing.Mapping[str, typing.Mapping[str, Data]]
     records: typing.Mapping[str, Record]
+    collectives: typing.Optional[tuple[StepFigures, ...]] = None
 
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
@@ -86,6 +91,7 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
         else:
             found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _compare_cables(before, after)
+    found += _compare_collectives(before.collectives, after.collectives)
     return found + find_record_differences(before.records, after.records)
 
 
@@ -241,6 +247,24 @@ class _Cables:
                     ends = tuple(sorted((end["guid"], end["port"]) for end in (link["a"], link["b"])))
                     links[ends] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
         return cls(seen, tuple(unread), names, links)
+
+
+def _compare_collectives(
+    before: typing.Optional[tuple[StepFigures, ...]], after: typing.Optional[tuple[StepFigures, ...]]
+) -> list[RunDifference]:
+    """Steps that are faster or slower by more than runs of one cluster differ, or were proven in one run only. Nothing
+    where one of the runs made no tests, which its gates tell."""
+    if before is None or after is None:
+        return []
+    first, second = ({(item.fabric, *item.key): item for item in side} for side in (before, after))
+    found = []
+    for key in dict.fromkeys((*first, *second)):
+        one, other = first.get(key), second.get(key)
+        if one is not None and other is not None and abs(other.median - one.median) <= MOST_DROP * one.median:
+            continue
+        words = ["not proven" if item is None else spell_gbs(item.median) for item in (one, other)]
+        found += _changed("collectives", f"{key[0]} {name_step(key[1:])}", *words)
+    return found
 
 
 def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:

@@ -20,6 +20,7 @@ from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
 from ..._check.collectives.course import GroupFigure
+from ..._check.collectives.trend import summarize
 from ..._check.compare import check as compare
 from ..._check.discover import check as discover
 from ..._check.fabric import check as fabric
@@ -40,7 +41,7 @@ from ..._model.run.records import Record
 from .inputs import ReportFacts
 from .link_errors import ErrorHistory, collect_history
 from .matrix import Cell, Matrix, group_by_number
-from .trends import Trend, list_trends
+from .trends import Trend, list_steps, list_trends
 from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
@@ -152,7 +153,7 @@ def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("bandwidth",))
+    loaded = _load(record, facts, ("bandwidth", "collectives"))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
@@ -161,8 +162,24 @@ def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts)
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies"))
+    parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
+    loaded = _load(record, facts, parts)
     return collectives.list_figures(*loaded) if loaded is not None else ()
+
+
+def list_steps_over_runs(
+    record: Record, facts: ReportFacts, proven: typing.Iterable[GroupFigure]
+) -> tuple[tuple[Trend, ...], int]:
+    """Return the steps of collectives over the kept runs, and how many of these there are.
+
+    :param proven: groups of this run
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("earlier",))
+    if loaded is None or not loaded[1].earlier.runs:
+        return (), 0
+    kept = loaded[1].earlier
+    return list_steps(summarize("", proven), kept), len(kept.runs)
 
 
 def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bandwidth over the runs that are kept, as a small picture for each rail and pair. What is drawn is what the check of
-the stage was held against."""
+"""Bandwidth over the runs that are kept, as a small picture for each rail and pair, and for each step of a collective.
+What is drawn is what the check of the stage was held against."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import statistics
 import typing
 
 from ..._check.bandwidth.trend import MOST_DROP, compute_medians
+from ..._check.collectives import trend as of_collectives
 from ..._model.measurement.bandwidth import BandwidthFacts, Earlier
+from ..._model.measurement.collectives import EarlierCollectives, StepFigures
 from ..markup.markup import Html, element, join
 from ..markup.tables import render_row, render_table
 from .matrix import number
@@ -26,13 +28,17 @@ _SPAN = 0.05
 class Trend:
     """A row.
 
-    :ivar figures: in Gb/s, the oldest run first, this one last
+    :ivar figures: the oldest run first, this one last
     :ivar before: median of the kept runs; None where there are too few to say
+    :ivar unit: of the figures
+    :ivar most_drop: share of the median that it may lose
     """
 
     name: str
     figures: tuple[float, ...]
     before: typing.Optional[float]
+    unit: str = "Gb/s"
+    most_drop: float = MOST_DROP
 
     @property
     def change(self) -> typing.Optional[float]:
@@ -41,7 +47,7 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        return self.change is not None and self.change < -MOST_DROP
+        return self.change is not None and self.change < -self.most_drop
 
 
 def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
@@ -78,22 +84,42 @@ def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend
     return Trend(name, figures, statistics.median(figures[:-1]))
 
 
-def render_figure(found: typing.Sequence[Trend], runs: int) -> Html:
-    """Render the table with its pictures, folded unless something has become slower."""
+def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> tuple[Trend, ...]:
+    """Return the steps of collectives that a kept run has proven as well, those that lost the most first."""
+    known = of_collectives.compute_medians(earlier)
+    before = {item.key: item.figures for item in earlier.steps}
+    found = [
+        Trend(
+            of_collectives.name_step(step.key),
+            (*before[step.key], step.median),
+            known[step.key][0] if step.key in known else None,
+            "GB/s",
+            of_collectives.MOST_DROP,
+        )
+        for step in now
+        if step.key in before
+    ]
+    return tuple(sorted(found, key=lambda trend: trend.change or 0.0))
+
+
+def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:
+    """Render the table with its pictures, folded unless something has become slower.
+
+    :param found: one at least, all of one unit
+    """
     note = (
-        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
+        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; what lost most comes first"
     )
+    unit, name = found[0].unit, f"{what} from run to run"
     shown = render_table(
-        "Bandwidth from run to run",
+        name,
         note,
-        ("What", "Oldest to newest", "Median before, Gb/s", "Now, Gb/s", "Change"),
+        ("What", "Oldest to newest", f"Median before, {unit}", f"Now, {unit}", "Change"),
         [*map(_render_row, found)],
     )
     if any(trend.is_worse for trend in found):
         return shown
-    return element(
-        "details", element("summary", f"Bandwidth from run to run, {runs} before this one"), shown, class_="wide"
-    )
+    return element("details", element("summary", f"{name}, {runs} before this one"), shown, class_="wide")
 
 
 def _render_row(trend: Trend) -> Html:
@@ -123,7 +149,7 @@ def render_picture(trend: Trend) -> Html:
     ]
     line = element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
     dot = element("circle", cx=f"{points[-1][0]:.1f}", cy=f"{points[-1][1]:.1f}", r="2.5")
-    words = f"{', '.join(map(number, trend.figures))} Gb/s"
+    words = f"{', '.join(map(number, trend.figures))} {trend.unit}"
     return element(
         "svg",
         line,

@@ -20,6 +20,7 @@ from ..content.exhibits import (
     compared,
     list_collective_figures,
     list_matrices,
+    list_steps_over_runs,
     over_runs,
     plan,
     read_error_history,
@@ -355,7 +356,10 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
             found, runs = over_runs(stage.record, seen)
             yield from [over_time.render_figure(found, runs)] if found else []
         proven = list_collective_figures(stage.record, seen) if stage.name == "collectives" else ()
-        yield from [collectives.render_figure(proven)] if proven else []
+        if proven:
+            yield collectives.render_figure(proven)
+            found, runs = list_steps_over_runs(stage.record, seen, proven)
+            yield from [over_time.render_figure(found, runs, "Collectives")] if found else []
         yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")

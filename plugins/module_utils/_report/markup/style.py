@@ -141,7 +141,8 @@ font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 .wide{flex:1 1 100%}
 .trend{display:block}.trend line{stroke:var(--line);stroke-dasharray:3}
 .trend polyline{fill:none;stroke:var(--soft);stroke-width:1.5}.trend circle{fill:var(--good)}
-.trend rect{fill:var(--soft)}.trend rect.some{fill:var(--warn)}.trend rect.gap{fill:var(--line)}
+.trend rect{fill:var(--soft)}.trend rect.band{fill:var(--line)}
+.trend rect.some{fill:var(--warn)}.trend rect.gap{fill:var(--line)}
 .trend.bad polyline{stroke:var(--warn)}.trend.bad circle{fill:var(--warn)}
 .map{display:block;width:100%;height:auto;min-width:640px}
 .map text{font-size:11px;fill:var(--ink);text-anchor:middle}

@@ -32,10 +32,15 @@ SHORT, LOOK = 30.0, 60.0
 
 @dataclasses.dataclass(frozen=True)
 class CollectivePlace:
-    """A pod that can be used, and the name of its host as NCCL writes it."""
+    """A pod that can be used.
+
+    :ivar host: name of its host as NCCL writes it
+    :ivar devices: RDMA devices that it got
+    """
 
     pod: RdmaPod
     host: str
+    devices: tuple[str, ...]
 
 
 class CollectivePods:
@@ -66,7 +71,7 @@ class CollectivePods:
             if pod.error:
                 self._say(f"{fabric.name} {pod.node}: {pod.error}")
             else:
-                self.places[pod.node] = CollectivePlace(item, pod.host)
+                self.places[pod.node] = CollectivePlace(item, pod.host, tuple(hca.device for hca in pod.hcas))
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:

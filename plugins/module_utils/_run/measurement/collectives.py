@@ -19,6 +19,7 @@ from ..._analysis.schedule.halving import RailTrial
 from ..._check.collectives.check import Facts, list_courses
 from ..._check.collectives.course import LATENCY, Course
 from ..._check.collectives.repeats import MOST_CHANGES
+from ..._check.collectives.soak import Readings, compare_readings
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.base.text import both_ends, folded
 from ..._model.intent.profiles import list_rails as fabric_rails
@@ -31,6 +32,7 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_tests
 from ..._parse.pods.agent import Request, parse_requests
+from ..._parse.pods.rdma_counters import parse_counters
 from ..._render.measurement import collectives as render
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
@@ -53,6 +55,8 @@ MOST_HUNG = 3
 RESERVE = 900.0
 #: pods of one group that are worked in at the same time
 AT_ONCE = 16
+#: seconds in which the counters of all pods of a soak are to be read
+COUNTERS = 120.0
 #: the message about the protection of mpirun
 _OPEN = (
     f"mpirun takes commands from any pod that reaches its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits pods of"
@@ -113,13 +117,14 @@ class CollectivesBench:
         try:
             with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
                 pods = self._whole_pods.start(pool)
-                self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
+                self._end = self._clock() + render.compute_lifetime_seconds(self._wanted) - RESERVE
                 for course in list_courses(self._wanted, fabric, self._seen, pods):
                     counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
                     small = counted.tests.get("two nodes", 0) if self._wanted.latency and course.name == LATENCY else 0
-                    announced += sum(counted.tests.values()) + small
+                    announced += sum(counted.tests.values()) + small + course.soaks
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
                     steps += f", {small} of small messages" if small else ""
+                    steps += f", a soak of {self._wanted.soak_minutes} minutes" if course.soaks else ""
                     self._say(
                         f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
                         f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"
@@ -142,7 +147,8 @@ class CollectivesBench:
             if not tests:
                 return ""
             if self._clock() >= self._end:
-                return f"its pods end after {render.LIFETIME_SECONDS} s, and {len(tests)} tests at least are left"
+                limit = render.compute_lifetime_seconds(self._wanted)
+                return f"its pods end after {limit} s, and {len(tests)} tests at least are left"
             if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
                 return (
                     f"groups hung for {self._hung:.0f} s together; at least one of {folded(hung, 8)} lets a group hang,"
@@ -167,8 +173,10 @@ class CollectivesBench:
         test."""
         start = self._clock()
         result = self._try_test(course, test, run)
+        # a soak is not made again, for which the pods do not live long enough
         if (
             result.failure == "exec_lost"
+            and run.iterations is None
             and self._pods.gone(*(self._whole_pods.places[node].pod for node in run.nodes)) is None
         ):
             self._say(f"{course.subject(test)}: {result.evidence}; once more")
@@ -187,6 +195,8 @@ class CollectivesBench:
         rail = test.rail if isinstance(test, RailTrial) else None
         result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
+            if run.iterations is not None:
+                return self._soak(course.subject(test), run, result)
             return self._run_mpirun(course.subject(test), run, result, wanted)
         except LeaseLost:
             raise
@@ -198,6 +208,41 @@ class CollectivesBench:
             return dataclasses.replace(
                 result, failure="no_measurement", evidence=str(wrap_unforeseen(error, run.name))[:300]
             )
+
+    def _soak(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
+        """Run a test for long, and read the error counters of its HCAs before and after it."""
+        places = [self._whole_pods.places[node] for node in run.nodes]
+        before, start = self._read_counters(places), self._clock()
+        wanted = dataclasses.replace(self._wanted, seconds=render.compute_soak_seconds(self._wanted))
+        result = self._run_mpirun(subject, run, result, wanted)
+        after, seconds = self._read_counters(places), round(self._clock() - start, 1)
+        errors = (
+            compare_readings(place.pod.node, device, before[place.pod.node], after[place.pod.node], seconds)
+            for place in places
+            for device in place.devices
+        )
+        return dataclasses.replace(result, errors=tuple(errors))
+
+    def _read_counters(self, places: typing.Sequence[CollectivePlace]) -> dict[str, typing.Optional[Readings]]:
+        """Return the counters of the RDMA devices in each pod, by node; None where the pod did not answer."""
+        end = self._clock() + COUNTERS
+
+        def read(place: CollectivePlace) -> typing.Optional[Readings]:
+            try:
+                shell = self._whole_pods.open_shell(place.pod)
+            except ApiError:
+                return None
+            try:
+                shell.wait(compute_left(self._clock, end, LOOK))
+                found = run_short(shell, render.read_counters(place.devices), self._clock, end)
+            except ApiError:
+                return None
+            finally:
+                shell.close()
+            return parse_counters(found.output) if found.exit_code == 0 else None
+
+        with workers(min(AT_ONCE, len(places))) as pool:
+            return {place.pod.node: found for place, found in zip(places, pool.map(read, places))}
 
     def _run_mpirun(self, subject: str, run: CollectiveRun, result: RanTest, wanted: Collectives) -> RanTest:
         places = [self._whole_pods.places[node] for node in run.nodes]
@@ -223,7 +268,8 @@ class CollectivesBench:
                 asks = shell(places[0])
                 run_short(asks, render.place_agent(run), self._clock, end)
                 first.start(command)
-                self._start_daemons(subject, run, first, asks, {place.host: place for place in places}, shell, end)
+                others = {place.host: place for place in places}
+                self._start_daemons(subject, run, first, asks, others, shell, end, wanted.seconds)
             else:
                 first.start(command)
             ended = self._await_mpirun(subject, first, places, wanted.seconds)
@@ -265,12 +311,14 @@ class CollectivesBench:
         places: typing.Mapping[str, CollectivePlace],
         shell: typing.Callable[[CollectivePlace], Shell],
         end: float,
+        seconds: int,
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
 
         A daemon goes into the background by itself, or its command puts it there and ends after some seconds.
 
         :param end: moment at which the time is over
+        :param seconds: limit of the run
         """
         left, told = len(places) - 1, False
         while left > 0 and self._clock() < end:
@@ -279,7 +327,9 @@ class CollectivesBench:
             # a pod may request any number of daemons
             requests = parse_requests(run_short(asks, render.take_requests(run), self._clock, end).output)[:left]
             with workers(min(AT_ONCE, len(requests))) as pool:
-                codes = list(pool.map(lambda request: self._start_daemon(request, places, shell, end), requests))
+                codes = list(
+                    pool.map(lambda request: self._start_daemon(request, places, shell, end, seconds), requests)
+                )
             for request, code in zip(requests, codes):
                 left -= 1
                 run_short(asks, render.answer_request(run, request.number, code), self._clock, end)
@@ -298,13 +348,14 @@ class CollectivesBench:
         places: typing.Mapping[str, CollectivePlace],
         shell: typing.Callable[[CollectivePlace], Shell],
         end: float,
+        seconds: int,
     ) -> int:
         """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get a daemon, since
         the request comes from a pod."""
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
-        command = render.start_daemon(request.words, self._wanted.seconds)
+        command = render.start_daemon(request.words, seconds)
         ended = run_short(shell(place), command, self._clock, end, render.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1
 

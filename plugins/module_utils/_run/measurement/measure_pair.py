@@ -16,6 +16,8 @@ import typing
 from ..._analysis.schedule.flows import compute_flow_label
 from ..._analysis.schedule.measurements import (
     PING_LIMIT,
+    SERVER_LIMIT,
+    SLACK,
     Task,
     compute_most_seconds_of_a_pair,
     compute_seconds_of_wider,
@@ -26,7 +28,7 @@ from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError
 from ..._model.intent.intent import Fabric
 from ..._model.kubernetes.objects import CommandResult
-from ..._model.measurement.bandwidth import PairResult, RdmaPod, SweepRow, Wider
+from ..._model.measurement.bandwidth import PairLatency, PairResult, RdmaPod, SweepRow, Wider
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock
@@ -156,6 +158,46 @@ class PairMeasurement:
             f"{fabric.name} {client.node} -> {server.node}, once more with {amount.queue_pairs} queue pairs: {figure}"
         )
         return dataclasses.replace(pair, wider=found)
+
+    def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
+        """Run ib_write_lat on a pair, once.
+
+        :raises ApiError: the API server is away
+        :raises LeaseLost: another run has the cluster
+        """
+        result = PairLatency(fabric.name, client.node, server.node, task.rail, server_rail=task.server_rail)
+        port, address = self._take_ports(), server.address or ""
+        try:
+            there, here = (
+                (
+                    end,
+                    commands.write_latency(fabric, end.device or "", end.cpus, port, address, end is server),
+                )
+                for end in (server, client)
+            )
+            until = self._clock() + fabric.pods.limit_seconds + SERVER_LIMIT + SLACK
+            ran, failure = self._run_both(
+                there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True, until
+            )
+            result = dataclasses.replace(result, commands=(line_of(ran),) if ran else ())
+            if ran is None or failure is not None:
+                kind, evidence = (failure.kind, failure.evidence) if failure else ("not_run", "")
+                result = dataclasses.replace(result, failure=kind, evidence=evidence)
+            else:
+                row = perftest.parse_latency(ran.output)
+                result = dataclasses.replace(result, typical_us=row.typical_us, p99_us=row.p99_us)
+        except (ApiError, LeaseLost):
+            raise
+        except OperandError as error:
+            result = dataclasses.replace(result, failure="not_run", evidence=str(error))
+        except perftest.PerftestError as error:
+            result = dataclasses.replace(result, failure="no_measurement", evidence=str(error))
+        except Exception as error:
+            evidence = str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
+            result = dataclasses.replace(result, failure="no_measurement", evidence=evidence)
+        found = f"{result.typical_us} us, p99 {result.p99_us} us" if not result.failure else result.evidence
+        self._say(f"{fabric.name} {client.node} -> {server.node}, latency: {found}")
+        return result
 
     def find_labelled(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]

@@ -50,12 +50,14 @@ from ..._check.bandwidth.rounds import describe_cover
 from ..._check.bandwidth.too_slow import TooSlow
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import carries_rdma
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import (
     LEFT_OUT,
     BandwidthFacts,
     CountedPair,
+    PairLatency,
     PairLayers,
     PairResult,
     RdmaPod,
@@ -139,6 +141,7 @@ class BandwidthRun:
         pairs: list[PairResult] = []
         layers: list[PairLayers] = []
         counted: list[CountedPair] = []
+        latencies: list[PairLatency] = []
         plans = plan_rounds(self._plan, self._seen)
         for planned in plans:
             hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
@@ -163,11 +166,13 @@ class BandwidthRun:
                         fabric,
                         planned.most_seconds
                         + self._compute_counted_seconds(fabric, planned)
-                        + self._compute_layers_seconds(fabric),
+                        + self._compute_layers_seconds(fabric)
+                        + self._compute_latency_seconds(fabric),
                     )
                     pods += mine
                     measured = self._measure(pool, fabric, mine, planned)
                     pairs += measured
+                    latencies += self._measure_latency(pool, fabric, mine)
                     counted += self._measure_with_counters(fabric, mine, measured, planned)
                     layers += self._measure_layers(fabric, mine, measured)
                     self._pods.discard(pool, mine)
@@ -177,7 +182,9 @@ class BandwidthRun:
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
         ordered = tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
-        return BandwidthFacts(ordered, tuple(pairs), leftovers, remaining, plans, tuple(layers), tuple(counted))
+        return BandwidthFacts(
+            ordered, tuple(pairs), leftovers, remaining, plans, tuple(layers), tuple(counted), tuple(latencies)
+        )
 
     def _measure(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan
@@ -195,6 +202,35 @@ class BandwidthRun:
         for step in steps(rails, fabric.bandwidth, planned.rounds):
             results += self._measure_step(pool, fabric, usable, step)
         return results + self._retest(pool, fabric, usable, results, False)
+
+    def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
+        """Rounds of pairs in which each port is once at least: one, or two of an odd number of nodes."""
+        if not fabric.bandwidth.latency or not carries_rdma(fabric):
+            return []
+        odd = any(len(nodes) % 2 for nodes in rails.values())
+        return [step for step in steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
+
+    def _compute_latency_seconds(self, fabric: Fabric) -> float:
+        """Return the longest time that the latencies take, in seconds."""
+        rails = dict.fromkeys(fabric_rails(fabric), self._plan.nodes)
+        waves = sum(-(-len(step) // self._plan.parallel) for step in self._list_latency_steps(fabric, rails))
+        return float(waves * (fabric.pods.limit_seconds + SERVER_LIMIT + SLACK))
+
+    def _measure_latency(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]
+    ) -> list[PairLatency]:
+        """Measure the latency of small messages once all rounds are over, so that no bandwidth is measured meanwhile.
+        Pairs with an end that is left out are not measured."""
+        usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
+        rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
+        found: list[PairLatency] = []
+        for step in self._list_latency_steps(fabric, rails):
+            tasks = [task for task in step if not self._is_left_out(task)]
+            found += pool.map(
+                lambda task: self._pair.measure_latency(fabric, task, usable[task.client_end], usable[task.server_end]),
+                tasks,
+            )
+        return found
 
     def _compute_counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
         """Return the longest time to measure with counters, in seconds."""

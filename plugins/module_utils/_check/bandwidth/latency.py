@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, the latency of small messages between pods: pairs are compared with each other. Check id:
+``bandwidth.latency``. What is fast enough for a job, only the intent can say."""
+
+from __future__ import annotations
+
+import statistics
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import carries_rdma
+from ..._model.measurement.bandwidth import PairLatency, RdmaPod
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .pairs import on_rail
+
+#: pairs, from which on a median says something
+_SEVERAL = 3
+_REMEDY = (
+    "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), the CPUs that the pods"
+    " run on, the number of switches between them, queues with other traffic."
+)
+
+
+def check_latencies(
+    fabric: Fabric, pods: typing.Iterable[RdmaPod], latencies: typing.Sequence[PairLatency]
+) -> typing.Iterator[Finding]:
+    """Return a finding on each pair, and on each port that is in no pair; none where the intent does not ask for it.
+
+    :param pods: of the fabric
+    :param latencies: likewise
+    """
+    wanted = fabric.bandwidth
+    if not wanted.latency or not carries_rdma(fabric):
+        return
+    medians = [pair.typical_us for pair in latencies if pair.typical_us is not None and not pair.failure]
+    usual = statistics.median(medians) if len(medians) >= _SEVERAL else None
+    limits = [f"{wanted.most_latency_us:g} us at most, by the intent"] if wanted.most_latency_us is not None else []
+    if usual is not None:
+        limits.append(f"{wanted.latency_ratio:g} x {usual:.2f} us at most, the median of {len(medians)} pairs")
+    expected = "; ".join(limits) or f"nothing: {len(medians)} pairs are no measure for each other"
+    for pair in latencies:
+        yield _check_pair(fabric, pair, usual, expected)
+    there = {end for pair in latencies for end in (pair.client_end, pair.server_end)}
+    for pod in pods:
+        if not pod.error and (pod.rail, pod.node) not in there:
+            subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
+            why = "This port is in no pair whose latency was measured: it had no partner, or is left out."
+            remedy = "See the other findings on it, and run the stage again."
+            yield Finding("bandwidth.latency", subject, UNKNOWN, "not measured", expected, why, remedy)
+
+
+def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float], expected: str) -> Finding:
+    wanted = fabric.bandwidth
+    check, subject = (
+        "bandwidth.latency",
+        f"{fabric.name} {pair.client} -> {pair.server}{on_rail(fabric, pair.server_end[0])}",
+    )
+    if pair.typical_us is None or pair.failure:
+        why = f"There is no figure: {pair.evidence or pair.failure or 'it did not run'}."
+        remedy = "The image must have ib_write_lat beside ib_write_bw (pods.image). Then run the stage again."
+        return Finding(check, subject, UNKNOWN, pair.failure or "no figure", expected, why, remedy)
+    measured = f"{pair.typical_us:.2f} us" + (f", p99 {pair.p99_us:.2f} us" if pair.p99_us is not None else "")
+    if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
+        why = "Small messages take longer than the intent admits."
+        return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
+    if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
+        why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
+        return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
+    return ok(check, subject, measured, expected)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The error counters of the HCAs of a group that ran for long, before and after. Check id: ``collectives.soak``.
+
+A pod reads those of its own functions: a virtual function counts what is of its packets, and no errors of the cable.
+Counters that rise when a queue pair is closed (``req_cqe_error`` and the like), or with adaptive routing
+(``out_of_sequence``), are none of these.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.measurement.collectives import HcaErrors
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+#: of which one is a fault: NVSentinel's NIC monitor takes each rise of them for fatal
+FATAL = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
+#: names in sysfs [Linux: drivers/infiniband/core/sysfs.c; hw/mlx5/counters.c; hw/bnxt_re/hw_counters.c;
+#: sw/rxe/rxe_hw_counters.c]
+ERRORS = frozenset(
+    (
+        *FATAL,
+        # of the port
+        "symbol_error",
+        "link_error_recovery",
+        "port_rcv_errors",
+        "port_rcv_remote_physical_errors",
+        "port_xmit_discards",
+        "port_xmit_constraint_errors",
+        "port_rcv_constraint_errors",
+        # mlx5
+        "local_ack_timeout_err",
+        "packet_seq_err",
+        "implied_nak_seq_err",
+        "rx_icrc_encapsulated",
+        "out_of_buffer",
+        "duplicate_request",
+        "roce_slow_restart",
+        "roce_adp_retrans_to",
+        "resp_local_length_error",
+        "req_remote_invalid_request",
+        "req_remote_access_errors",
+        "resp_remote_access_errors",
+        # bnxt_re
+        "to_retransmits",
+        "seq_err_naks_rcvd",
+        "max_retry_exceeded",
+        "rnr_naks_rcvd",
+        "missing_resp",
+        "unrecoverable_err",
+        # rxe
+        "rcvd_rnr_err",
+        "rcvd_seq_err",
+        "retry_exceeded_err",
+        "retry_rnr_exceeded_err",
+        "send_err",
+    )
+)
+_REMEDY = (
+    "Read stage fabric for the links of this HCA, and ethtool -S and rdma statistic of the node: PFC and ECN on RoCE,"
+    " the cable and the port of the switch on InfiniBand. Then run the stage again."
+)
+#: counters in one text, at most
+_MOST = 8
+
+Readings = typing.Mapping[str, typing.Mapping[str, int]]
+
+
+def compare_readings(
+    node: str, device: str, before: typing.Optional[Readings], after: typing.Optional[Readings], seconds: float
+) -> HcaErrors:
+    """Return by how much the error counters of a device rose.
+
+    :param before: counters of the devices of its pod; None where they could not be read
+    """
+    if before is None or after is None:
+        return HcaErrors(node, device, seconds, why="its pod did not answer")
+    first, second = before.get(device, {}), after.get(device, {})
+    both = sorted(ERRORS & first.keys() & second.keys())
+    if not both:
+        return HcaErrors(node, device, seconds, why="sysfs shows no error counter of it in its pod")
+    grown = {name: second[name] - first[name] for name in both if second[name] > first[name]}
+    lower = tuple(name for name in both if second[name] < first[name])
+    return HcaErrors(node, device, seconds, len(both), grown, lower)
+
+
+def judge_errors(
+    subject: str, expected: typing.Iterable[tuple[str, str]], found: typing.Iterable[HcaErrors]
+) -> typing.Iterator[Finding]:
+    """Return a finding on each HCA whose counters rose or are not known, and one on the others together.
+
+    :param subject: of the soak
+    :param expected: node and RDMA device of each HCA that took part
+    """
+    known = {(item.node, item.device): item for item in found}
+    quiet, total, how = 0, 0, "no error counter grows"
+    for node, device in expected:
+        total += 1
+        item = known.get((node, device), HcaErrors(node, device, why="they were not read"))
+        name = f"{subject}: {node} {device}"
+        if item.why or not item.read:
+            why = f"The error counters of this HCA are not known: {item.why or 'none was read'}."
+            remedy = "See /sys/class/infiniband in the pod, and the driver of the HCA; run the stage again."
+            yield Finding("collectives.soak", name, UNKNOWN, "not known", how, why, remedy)
+        elif item.grown:
+            fatal = [counter for counter in FATAL if counter in item.grown]
+            names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
+            said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
+            said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+            first = item.grown[names[0]]
+            rate = f"{3600 * first / item.seconds:.3g} {names[0]} an hour" if item.seconds else f"{first} {names[0]}"
+            why = f"The HCA counted errors under load: {rate}. A whole collective waits for what is sent again."
+            yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
+        elif item.lower:
+            why = f"Counters are lower than before, so something set them back: {', '.join(item.lower[:_MOST])}."
+            remedy = "See whether the driver was loaded again, or the port was down; run the stage again."
+            yield Finding("collectives.soak", name, UNKNOWN, "set back", how, why, remedy)
+        else:
+            quiet += 1
+    if quiet:
+        yield ok("collectives.soak", subject, f"no error counter of {quiet} of {total} HCAs grew", how)
+
+
+def report_none(name: str) -> Finding:
+    """Return the finding of a soak for which there was no group."""
+    why = "No group of several nodes is proven and fast, and the soak is of one."
+    remedy = "See the other findings of this collective first."
+    return Finding("collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, by the intent", why, remedy)

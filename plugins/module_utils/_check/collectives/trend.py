@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The figures of a stage step by step, and whether a step is slower than in the runs before. Check id:
+``collectives.trend``."""
+
+from __future__ import annotations
+
+import statistics
+import typing
+
+from ..._model.measurement.collectives import EarlierCollectives, StepFigures, StepKey
+from ..._model.run.findings import WARN, Finding, ok
+from .course import GroupFigure
+from .floor import spell_gbs
+
+#: share of its own median that a step may lose: as much as a node may be slower than its like (judge.py), and less than
+#: the shares of the bound leave
+MOST_DROP = 0.07
+#: kept runs with a figure of the step: the median of fewer is either of them
+FEWEST_RUNS = 3
+
+
+def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepFigures, ...]:
+    """Return the middle and the ends of the proven groups of each step. Groups of other numbers of nodes are apart."""
+    found: dict[StepKey, list[GroupFigure]] = {}
+    for item in figures:
+        found.setdefault((item.collective, item.kind, len(item.nodes)), []).append(item)
+    return tuple(_summarize_step(fabric, groups) for groups in found.values())
+
+
+def _summarize_step(fabric: str, groups: typing.Sequence[GroupFigure]) -> StepFigures:
+    values, first = [item.bus_gbs for item in groups], groups[0]
+    median = statistics.median(values)
+    return StepFigures(
+        fabric, first.collective, first.kind, len(first.nodes), len(values), min(values), median, max(values)
+    )
+
+
+def name_step(key: StepKey) -> str:
+    """Name a step for the reader."""
+    test, kind, nodes = key
+    return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {nodes} nodes"
+
+
+def compute_medians(earlier: EarlierCollectives) -> dict[StepKey, tuple[float, int]]:
+    """Of the steps that enough runs have proven: their median in GB/s, and of how many runs."""
+    return {
+        item.key: (statistics.median(item.figures), len(item.figures))
+        for item in earlier.steps
+        if len(item.figures) >= FEWEST_RUNS
+    }
+
+
+def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> list[Finding]:
+    """Return a finding for each step that has become slower, and one for the others together; none where too few runs
+    are kept. Kept runs that can't be read are named."""
+    known, slower, held = compute_medians(earlier), [], 0
+    for step in now:
+        if step.key not in known:
+            continue
+        median, runs = known[step.key]
+        held += 1
+        if step.median < (1 - MOST_DROP) * median:
+            measured = f"{spell_gbs(step.median)}, {1 - step.median / median:.1%} less"
+            expected = (
+                f">= {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} of the median of {runs} runs before)"
+            )
+            why = "The step is slower than it was in the runs before, whether or not it is above its floor."
+            remedy = (
+                "See stage bandwidth for a rail that is slower as well, and the image: another release of NCCL may be"
+                " in it. ansible-playbook linerate.rdma.difference tells what changed since then."
+            )
+            slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
+    if held > len(slower):
+        measured = f"{held - len(slower)} of {held} steps as in the runs before"
+        slower.append(ok("collectives.trend", "steps", measured, f">= {1 - MOST_DROP:g} of their medians"))
+    if earlier.unread:
+        why = f"What these runs proved is not counted: {'; '.join(earlier.unread)}."
+        remedy = "Remove their folders below runs/ of the report, or put back what is missing there."
+        measured = f"{len(earlier.unread)} not readable"
+        slower.append(
+            Finding("collectives.trend", "kept runs", WARN, measured, "each kept run can be read", why, remedy)
+        )
+    return slower

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage training, jobs whose data go by UCX, such as NIXL's: over which transports and HCAs their endpoints send. Check
+id: ``training.ucx``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.job.nccl import NcclLog
+from ..._model.job.ucx import UcxEndpoint
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+_CHECK, _EXPECTED = "training.ucx", "RDMA alone between hosts, by the HCAs of the pod"
+_SHOW = (
+    "Run the job with UCX_LOG_LEVEL=info, which writes the transports of each endpoint, and give the log of each pod."
+)
+_TCP = (
+    "In the pod, ucx_info -d must show rc or dc on an HCA, and ulimit -l enough. Then take UCX_TLS and UCX_NET_DEVICES"
+    " out of the job, or name RDMA transports and the HCAs of the pod in them."
+)
+#: names in one text, at most
+_MOST = 8
+
+
+def judge_endpoints(
+    log: NcclLog, allowed: typing.Mapping[str, typing.Optional[typing.AbstractSet[str]]]
+) -> typing.Iterator[Finding]:
+    """Return a finding on each host with endpoints; one that is unknown where there is none.
+
+    :param allowed: RDMA devices that the pod of a host got; None where that is not known
+    """
+    hosts: dict[str, list[UcxEndpoint]] = {}
+    for endpoint in log.endpoints:
+        hosts.setdefault(endpoint.host, []).append(endpoint)
+    if not hosts:
+        why = "No line of UCX in the log tells over which transports its endpoints send."
+        yield Finding(_CHECK, "job", UNKNOWN, f"{log.lines} lines, none of an endpoint", _EXPECTED, why, _SHOW)
+    if log.more_endpoints:
+        why = "The log has more kinds of endpoints than are kept, and of the others nothing is known."
+        measured = f"{log.more_endpoints} more lines of endpoints"
+        yield Finding(_CHECK, "other endpoints", UNKNOWN, measured, _EXPECTED, why, "Give the log of fewer pods.")
+    for host, endpoints in hosts.items():
+        yield _judge_host(host, [item for item in endpoints if item.over_network], allowed.get(host))
+
+
+def _judge_host(
+    host: str, endpoints: typing.Sequence[UcxEndpoint], allowed: typing.Optional[typing.AbstractSet[str]]
+) -> Finding:
+    lanes = list(dict.fromkeys(lane for item in endpoints for lane in (*item.rdma, *item.tcp)))
+    measured = folded(lanes, _MOST) if lanes else "no transport of a network"
+    bare = [item for item in endpoints if not item.rdma and not item.tcp]
+    if not endpoints or bare:
+        why = (
+            "None of its endpoints goes to another host, so nothing is proven of the network."
+            if not endpoints
+            else "An endpoint to another host shows no transport of a network, so its line is not whole."
+        )
+        return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _SHOW)
+    slow = [item for item in endpoints if not item.rdma]
+    if slow:
+        why = (
+            f"{sum(item.count for item in slow)} endpoints to other hosts send over TCP. UCX says so at no other level."
+        )
+        return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, _TCP)
+    used = list(dict.fromkeys(device for item in endpoints for device in item.devices))
+    foreign = [device for device in used if allowed is not None and device not in allowed]
+    if foreign:
+        why = f"{folded(foreign, _MOST)} is none of the HCAs that the pod got of the fabric."
+        remedy = "Name the HCAs of the pod in UCX_NET_DEVICES, or leave it unset where the pod sees its own alone."
+        return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, remedy)
+    if any(item.tcp for item in endpoints):
+        why = "Endpoints to other hosts have TCP beside RDMA, and large messages may be split over both."
+        return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, "Set UCX_TLS=^tcp, or name RDMA transports in it.")
+    if allowed is None:
+        why = "It is not known which HCAs the pod of this host got, so they are not held against those of the log."
+        remedy = "Set training_namespace, while the pods of the job are still there."
+        return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, remedy)
+    return ok(_CHECK, host, measured, _EXPECTED)

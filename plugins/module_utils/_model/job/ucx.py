@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the log of a job shows of UCX, the library through which NIXL, MPI and inference servers use a network."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..boundary.form import Bound, Form, make_pattern
+from ..boundary.numbers import Counter
+from ..boundary.words import Host
+
+_LANE = re.compile(r"[a-z0-9_]{1,32}/[A-Za-z0-9_.:-]{1,64}", re.ASCII)
+LANE = Form("a transport of UCX and its device", "rc_mlx5/mlx5_0:1", 97, make_pattern(_LANE))
+Lane = typing.Annotated[str, LANE]
+#: of an endpoint; UCP_MAX_LANES is 64 [src openucx/ucx src/ucp/core/ucp_types.h]
+MOST_LANES = 64
+
+#: transports of one machine, and between its memories [src openucx/ucx src/uct: sm, cuda, rocm, ze, base]
+_LOCAL = ("self", "sysv", "posix", "cma", "knem", "xpmem", "mm", "sm", "cuda", "rocm", "gdr_copy", "ze")
+#: TCP, also as older releases name it
+_TCP = ("tcp", "sockcm", "tcpcm")
+
+
+@dataclasses.dataclass(frozen=True)
+class UcxEndpoint:
+    """Connections of a host that are made of the same transports.
+
+    :ivar host: that wrote the line
+    :ivar scope: of the peer; empty where the version does not say
+    :ivar lanes: transports and their devices
+    :ivar count: lines
+    """
+
+    host: Host
+    scope: typing.Literal["self", "intra-node", "inter-node", ""]
+    lanes: typing.Annotated[tuple[Lane, ...], Bound("transports of an endpoint", MOST_LANES)]
+    count: Counter = 1
+
+    @property
+    def over_network(self) -> bool:
+        """Tell whether its peer is on another host, by what it says, or else by its transports."""
+        return self.scope == "inter-node" or (not self.scope and bool(self.rdma or self.tcp))
+
+    @property
+    def tcp(self) -> tuple[str, ...]:
+        """Return its lanes over TCP."""
+        return tuple(lane for lane in self.lanes if lane.partition("/")[0] in _TCP)
+
+    @property
+    def rdma(self) -> tuple[str, ...]:
+        """Return its lanes over RDMA."""
+        return tuple(lane for lane in self.lanes if lane not in self.tcp and not lane.startswith(_LOCAL))
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Return its RDMA devices, without their ports."""
+        return tuple(dict.fromkeys(lane.partition("/")[2].partition(":")[0] for lane in self.rdma))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the runs that are kept have proven of collectives, step by step."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.base.load import load
+from .._model.measurement.collectives import EarlierCollectives, EarlierStep, StepFigures, StepKey
+from .._model.run.facts import RunStart
+from .facts import FactFolder, read_start
+from .history import read_earlier
+
+#: keys of rdma_cluster.collectives that decide on a figure; the image may be a newer one, whose figures are to be
+#: compared
+_DECIDES = ("fabric", "gpus_per_node", "least_bytes", "most_bytes")
+
+
+def read_earlier_collectives(folder: FactFolder) -> EarlierCollectives:
+    """Return the figures of the kept runs before this one that were asked for the same collectives over the same
+    fabrics.
+
+    :param folder: of the run that is to be held against them
+    :returns: a run that can't be read is named; one that proved nothing, as in check mode, is left out
+    :raises FileError: this run, or the folder of the kept ones, can't be read
+    """
+    start = folder.start()
+    found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _read_steps(path, run, start))
+    proven = {run: steps for run, steps in found.items() if steps}
+    figures: dict[StepKey, list[StepFigures]] = {}
+    for steps in proven.values():
+        for step in steps:
+            figures.setdefault(step.key, []).append(step)
+    known = (
+        EarlierStep(steps[0].test, steps[0].kind, steps[0].nodes, tuple(step.median for step in steps))
+        for _key, steps in sorted(figures.items())
+    )
+    return EarlierCollectives(tuple(proven), unread, tuple(known))
+
+
+def _read_steps(path: str, run: str, now: RunStart) -> tuple[StepFigures, ...]:
+    start = read_start(path)
+    if start is None or start.check_mode or start.fabrics != now.fabrics or _wish(start) != _wish(now):
+        return ()
+    value = FactFolder(path, run).value("collectives")
+    found: tuple[StepFigures, ...] = load(
+        tuple[StepFigures, ...], value.get("steps", []) if isinstance(value, dict) else [], "steps"
+    )
+    return found
+
+
+def _wish(start: RunStart) -> dict[str, typing.Any]:
+    wanted = start.cluster.get("collectives") if isinstance(start.cluster, dict) else None
+    return {key: wanted.get(key) for key in _DECIDES} if isinstance(wanted, dict) else {}

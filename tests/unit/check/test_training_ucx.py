@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage training for jobs whose data go by UCX: a log that shows RDMA by the HCAs of the pods passes, and nothing else
+does."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse_text
+from ansible_collections.linerate.rdma.tests.unit.check.test_training import ETHERNET, FUNCTIONS, facts, intent, pod
+
+FIRST, SECOND = list(FUNCTIONS)[:2]
+GOOD = f"inter-node cfg#2 rma(rc_mlx5/{FIRST}:1 rc_mlx5/{SECOND}:1) am(rc_mlx5/{FIRST}:1) ka(ud_mlx5/{FIRST}:1)"
+LOCAL = "intra-node cfg#1 tag(sysv/memory cma/memory)"
+
+
+def log(*endpoints: str, host: str = "job-worker-0") -> str:
+    return "".join(f"[1.2] [{host}:71:0]  ucp_worker.c:1855 UCX  INFO  ucp_context_0 {text}\n" for text in endpoints)
+
+
+def judged(text: str, library: str = "ucx", **changes: typing.Any) -> list[Finding]:
+    return list(check(intent(library=library), facts(log=parse_text(text), **changes)))
+
+
+def of_hosts(text: str, **changes: typing.Any) -> dict[str, str]:
+    return {item.subject: item.status for item in judged(text, **changes) if item.check == "training.ucx"}
+
+
+def test_rdma_by_the_hcas_of_the_pods_passes_without_a_line_of_nccl() -> None:
+    text = log(LOCAL, GOOD) + log(GOOD, host="job-worker-1")
+    assert of_hosts(text) == {"job-worker-0": PASS, "job-worker-1": PASS}
+    assert {item.status for item in judged(text)} == {PASS}
+    assert [item.status for item in judged(text, "nccl") if item.check == "training.log"] == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "status", "said"),
+    [
+        ("inter-node cfg#2 rma_am(tcp/eth0) am(tcp/eth0)", FAIL, "over TCP"),
+        (f"inter-node cfg#2 tag(rc_mlx5/{FIRST}:1 tcp/eth0)", WARN, "TCP beside RDMA"),
+        ("inter-node cfg#2 tag(rc_mlx5/mlx5_99:1)", FAIL, "none of the HCAs"),
+        ("inter-node cfg#2", UNKNOWN, "not whole"),
+        (LOCAL, UNKNOWN, "nothing is proven"),
+    ],
+)
+def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> None:
+    (found,) = [item for item in judged(log(endpoint)) if item.check == "training.ucx"]
+    assert (found.subject, found.status) == ("job-worker-0", status) and said in found.why and found.remedy
+
+
+def test_one_endpoint_over_tcp_among_many_fails() -> None:
+    assert of_hosts(log(*[GOOD] * 7, "inter-node cfg#3 tag(tcp/eth0)")) == {"job-worker-0": FAIL}
+
+
+def test_no_endpoint_and_no_pod_are_unknown() -> None:
+    assert of_hosts("a line of the program\n") == {"job": UNKNOWN}
+    assert of_hosts(log(GOOD), pods=None) == {"job-worker-0": UNKNOWN}
+    assert of_hosts(log(GOOD), pods=(pod(*ETHERNET[0], functions=None, error="no annotation"),)) == {
+        "job-worker-0": UNKNOWN
+    }
+    twice = (pod(*ETHERNET[0]), pod("job-worker-0", "worker-2"))
+    assert of_hosts(log(GOOD), pods=twice) == {"job-worker-0": UNKNOWN}
+    many = "".join(log(f"inter-node cfg#3 tag(rc_mlx5/mlx5_{number}:1)") for number in range(1010))
+    assert of_hosts(many)["other endpoints"] == UNKNOWN
+
+
+def test_errors_of_ucx_are_told_as_well() -> None:
+    text = log(GOOD) + "[1.2] [job-worker-0:71:0] ib_md.c:2  UCX  ERROR ibv_reg_mr failed: Cannot allocate memory\n"
+    assert [item.status for item in judged(text) if item.check == "training.problem"] == [FAIL]
+    assert [item.status for item in check(intent(library="ucx"), Facts())] == [UNKNOWN], "a log is asked for"
