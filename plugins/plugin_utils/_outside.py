@@ -269,7 +269,8 @@ def _difference(item: typing.Any) -> typing.Any:
 def _side(value: typing.Any) -> typing.Any:
     """Return one side of a difference, as much of it as is shown; a mapping that is short stays one."""
     text = said(value)
-    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES:
+    is_short = len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES
+    if isinstance(value, dict) and is_short and not _is_large(value):
         return escaped(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
     return escaped(
