@@ -420,7 +420,7 @@ def routing(world: Counting, pairs: typing.Sequence[tuple[str, str]]) -> list[Fi
 
         counted.append(counters.measure(PairResult("compute", client, server), list_ports(world.ways, test), send))
     counters.close()
-    return Counted(fabric, world.ways, counted, {}).routing()
+    return Counted(fabric, world.ways, counted, {}).check_routing()
 
 
 FAR = (("node-1", "node-10"), ("node-2", "node-15"))

@@ -36,6 +36,7 @@ from .pods import check_cleanup, check_pod
 from .port_counters import Counted
 from .results import choose_layer_tests_within, collect_evidence_within, find_paths_between, list_figures_within
 from .rounds import check_participation, check_rounds
+from .routing import check_lids
 from .slow_links import check_slow_links
 from .suspects import check_suspects
 from .trend import check_trend, check_unread
@@ -160,7 +161,8 @@ def _check_suspects(
     findings += check_slow_links(
         fabric, ways, evidence, where, rates, [ground.best_of(pair) for pair in pairs], counted
     )
-    findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
+    findings += counted.check_routing()
+    findings += check_lids(fabric, ways, shown.topology.lmc if shown and shown.topology else None)
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # a pair without a figure has another cause than a slow link, so it is compared with the pairs that have one
         findings += check_suspects(
