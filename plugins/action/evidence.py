@@ -37,7 +37,7 @@ class ActionModule(ControllerAction):
     @staticmethod
     def _unpacked(options: Result) -> Result:
         archive = os.path.abspath(options["archive"])
-        folder = os.path.abspath(options["report_dir"] or f"{_stem(archive)}.run")
+        folder = os.path.abspath(options["report_dir"] or f"{_strip_archive_suffix(archive)}.run")
         found = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version), options["sha256"] or "")
         return {
             "archive": archive,
@@ -54,11 +54,11 @@ class ActionModule(ControllerAction):
         run = start_of(folder).run
         name = f"rdma-evidence-{run}"
         archive = os.path.abspath(options["archive"] or os.path.join(os.path.dirname(folder), f"{name}.tar.gz"))
-        found, sheet = pack(folder, archive, name), f"{_stem(archive)}.signature.html"
+        found, sheet = pack(folder, archive, name), f"{_strip_archive_suffix(archive)}.signature.html"
         sign(folder, sheet, os.path.basename(archive), found.sha256, options["signature"] or {})
         told = {"files": len(found.sums), "left_out": found.left_out, "sha256": found.sha256}
         return {"archive": archive, "report_dir": folder, "run": run, **told, "signature": sheet}
 
 
-def _stem(archive: str) -> str:
+def _strip_archive_suffix(archive: str) -> str:
     return archive.removesuffix(".gz").removesuffix(".tar")

@@ -81,7 +81,7 @@ class ActionModule(ControllerAction):
         if operator.going and known.fleet.intent.cluster.disruption == "reboot":
             _ask_gate(operator.going, cluster(), known, nodes)
         hosts = collect_hosts(known.memberships, known.platforms, known.fleet)
-        before, unread = _before(known, hosts, cluster)
+        before, unread = _read_earlier_resets(known, hosts, cluster)
         planned = plan_nodes(hosts, before, operator, unread, by_pods(nodes, variables))
         for node in nodes:
             # one that had a part before may have none any more
@@ -126,7 +126,7 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
         )
 
 
-def _before(
+def _read_earlier_resets(
     known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]
 ) -> tuple[dict[str, Before], str]:
     """For what the nodes with something to set were reset before; and why nothing may be set, which is empty where it

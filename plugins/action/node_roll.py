@@ -109,7 +109,7 @@ class ActionModule(ControllerAction):
         states = [outcome.state for outcome in done.outcomes]
         reset = [outcome.node for outcome in done.outcomes if outcome.was_reset]
         for node in () if options["prove"] else reset:
-            _keep(folder, node)
+            _save_hcas_before_reset(folder, node)
         after = "".join(f"{change}\n" for change in done.changes)
         diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
@@ -158,7 +158,7 @@ class ActionModule(ControllerAction):
             _look_at_firmware(folder, known, options["prove"]),
         )
         operator = {} if options["prove"] else _look_at_operator(folder, intent, bool(self._task.check_mode))
-        notes = _notes(folder, None if options["prove"] else known)
+        notes = _collect_restarts_and_drains(folder, None if options["prove"] else known)
         waits = (
             kernel
             or operator
@@ -179,7 +179,7 @@ class ActionModule(ControllerAction):
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with (
             working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
-            _stops() as stop,
+            _handle_stop_signals() as stop,
         ):
             limits = RollLimits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
@@ -257,9 +257,9 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
         node: load(NodeFirmwarePlan, fact.value or {}, fact.kind) for node, fact in facts.items() if fact is not None
     }
     applied: tuple[AppliedObject, ...] = load(
-        tuple[AppliedObject, ...], _part(folder.read("nic_templates"), "applied") or (), "nic_templates"
+        tuple[AppliedObject, ...], _read_fact_part(folder.read("nic_templates"), "applied") or (), "nic_templates"
     )
-    left: dict[str, str] = load(dict[str, str], _part(folder.read("nic_devices"), "left"), "nic_devices")
+    left: dict[str, str] = load(dict[str, str], _read_fact_part(folder.read("nic_devices"), "left"), "nic_devices")
     actions = {one.name: (one.action, one.refusal) for one in applied}
     allowed = intent.disruption == "reboot"
     found = {
@@ -273,7 +273,9 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
     }
 
 
-def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[ObservedSource, ObservedSource]:
+def _collect_restarts_and_drains(
+    folder: FactFolder, known: typing.Optional[Known]
+) -> tuple[ObservedSource, ObservedSource]:
     """Return the other restarts and drains of nodes in this run: nodes of no MachineConfigPool, and all of them."""
     if known is None:
         return ObservedSource({}), ObservedSource({})
@@ -291,12 +293,12 @@ def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[ObservedS
     return ObservedSource(alone, of_pools=False), ObservedSource(all_of)
 
 
-def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
+def _read_fact_part(fact: typing.Optional[Fact], name: str) -> typing.Any:
     """Return a part of a fact that need not be there."""
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
-def _keep(folder: FactFolder, node: str) -> None:
+def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
     """Write down what a node had before its reset: the stages so far have judged that, and it must be there again.
     Nobody has looked at the node since."""
     fact = folder.read("hcas", node)
@@ -305,7 +307,7 @@ def _keep(folder: FactFolder, node: str) -> None:
 
 
 @contextlib.contextmanager
-def _stops() -> typing.Iterator[typing.Callable[[], bool]]:
+def _handle_stop_signals() -> typing.Iterator[typing.Callable[[], bool]]:
     """Yield a function that tells whether to end before the next node: after the first signal. The second one ends at
     once, and the next run takes the node up where it is."""
     told: list[int] = []

@@ -50,7 +50,7 @@ class ActionModule(ControllerAction):
                 return {"place": ""}
             shown = place.shown
             _look_at_keep(options["keep"])
-            look(place, _login(), options["ca_path"] or "", bool(self._task.check_mode))
+            look(place, _read_archive_login(), options["ca_path"] or "", bool(self._task.check_mode))
             fact = ArchiveFacts(shown)
         except ArchiveError as error:
             fact = ArchiveFacts(shown, error.seen, error.remedy)
@@ -71,7 +71,7 @@ class ActionModule(ControllerAction):
                 options["facts_dir"],
                 options["run"],
                 place,
-                _login(),
+                _read_archive_login(),
                 options["ca_path"] or "",
                 options["keep"],
                 options["seconds"],
@@ -119,5 +119,5 @@ def _look_at_keep(keep: int) -> None:
         )
 
 
-def _login() -> ArchiveLogin:
+def _read_archive_login() -> ArchiveLogin:
     return ArchiveLogin(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})

@@ -323,7 +323,10 @@ class Connection(ConnectionBase):
         answer = self._run(("/bin/sh", "-c", 'cat > "$1"', "sh", out_path), data)
         if answer.rc:
             remedy = "Set ansible_remote_tmp to a folder that the container may write, such as /tmp/.ansible"
-            raise AnsibleError(f"{_shown(out_path)} can't be written in {self._container}: {_words(answer)}. {remedy}")
+            raise AnsibleError(
+                f"{_format_container_text(out_path)} can't be written in {self._container}:"
+                f" {_describe_failure(answer)}. {remedy}"
+            )
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
@@ -331,7 +334,9 @@ class Connection(ConnectionBase):
         display.vvv(escape.line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
-            raise AnsibleError(f"{_shown(in_path)} can't be read in {self._container}: {_words(answer)}")
+            raise AnsibleError(
+                f"{_format_container_text(in_path)} can't be read in {self._container}: {_describe_failure(answer)}"
+            )
         try:
             with open(out_path, "wb") as file:
                 file.write(answer.stdout)
@@ -347,10 +352,10 @@ class Connection(ConnectionBase):
         self._connected = False
 
 
-def _words(answer: Answer) -> str:
-    return _shown(answer.stderr.decode(errors="replace").strip()) or f"exit code {answer.rc}"
+def _describe_failure(answer: Answer) -> str:
+    return _format_container_text(answer.stderr.decode(errors="replace").strip()) or f"exit code {answer.rc}"
 
 
-def _shown(text: str) -> str:
+def _format_container_text(text: str) -> str:
     """Return a text of the container as a line for a terminal."""
     return escape.line(cut(text, 2000))

@@ -72,36 +72,38 @@ def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) ->
         raise RdmaError(f"the input is {kind_of(hostvars)}; expected the variable hostvars")
     if isinstance(hosts, str) or not hasattr(hosts, "__iter__"):
         raise RdmaError(f"hosts is {hosts!r}; expected a list of host names, such as groups['rdma_nodes']")
-    return {str(host): _answer(hostvars, host, register, key) for host in hosts}
+    return {str(host): _read_host_answer(hostvars, host, register, key) for host in hosts}
 
 
-def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> dict[str, typing.Any]:
+def _read_host_answer(hostvars: typing.Any, host: str, register: str, key: str) -> dict[str, typing.Any]:
     if host not in hostvars:
-        return _error("is not in the inventory")
+        return _make_error_answer("is not in the inventory")
     variables = hostvars[host]
     if register not in variables:
-        return _error(f"was not asked: no task registered {register} there (left out by --limit?)")
+        return _make_error_answer(f"was not asked: no task registered {register} there (left out by --limit?)")
     result = variables[register]
     if not isinstance(result, Mapping):
-        return _error(f"{register} holds {kind_of(result)}, not the result of a module")
+        return _make_error_answer(f"{register} holds {kind_of(result)}, not the result of a module")
     if result.get("unreachable"):
-        return _error(f"unreachable: {_text(result)}")
+        return _make_error_answer(f"unreachable: {_format_failure_message(result)}")
     if result.get("failed"):
-        return _error(f"failed: {_text(result)}")
+        return _make_error_answer(f"failed: {_format_failure_message(result)}")
     if result.get("skipped"):
-        return _error(f"was skipped: {result.get('skip_reason') or result.get('false_condition') or 'no reason given'}")
+        return _make_error_answer(
+            f"was skipped: {result.get('skip_reason') or result.get('false_condition') or 'no reason given'}"
+        )
     if key not in result:
-        return _error(f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, result)))}")
+        return _make_error_answer(f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, result)))}")
     return {"value": result[key], "error": None}
 
 
-def _text(result: typing.Any) -> str:
+def _format_failure_message(result: typing.Any) -> str:
     """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"
 
 
-def _error(text: str) -> dict[str, typing.Any]:
+def _make_error_answer(text: str) -> dict[str, typing.Any]:
     return {"value": None, "error": text}
 
 

@@ -21,20 +21,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.node import 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_filter
 
 
-def _needs(cluster: typing.Any) -> HostNeeds:
+def _parse_host_needs(cluster: typing.Any) -> HostNeeds:
     return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster")).host
 
 
 @guard_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
     """Render the MachineConfigs and the KubeletConfig that the hosts need."""
-    return [{"fabric": "", "object": item} for item in host.render_host_configs(_needs(cluster))]
+    return [{"fabric": "", "object": item} for item in host.render_host_configs(_parse_host_needs(cluster))]
 
 
 @guard_filter
 def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
     """Return the path of containerd's drop-in, and its text; empty where the intent asks for none."""
-    memlock = _needs(cluster).memlock
+    memlock = _parse_host_needs(cluster).memlock
     return {
         "path": DROP_IN,
         "content": host.make_containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",

@@ -70,11 +70,11 @@ class LookupModule(LookupBase):
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         self.set_options(direct=kwargs)
-        message = message_of(_mapping(variables, "ansible_failed_result")) or self.get_option("unsaid")
+        message = message_of(_read_variable_mapping(variables, "ansible_failed_result")) or self.get_option("unsaid")
         if not terms:
-            return [outside(_shown(message, MOST_WORDS))]
-        name = _mapping(variables, "ansible_failed_task").get("name") or terms[0]
-        return [outside(_shown(f"{cut(str(name), _MOST_NAME)}: {message}", MOST_WORDS))]
+            return [outside(_format_visible_text(message, MOST_WORDS))]
+        name = _read_variable_mapping(variables, "ansible_failed_task").get("name") or terms[0]
+        return [outside(_format_visible_text(f"{cut(str(name), _MOST_NAME)}: {message}", MOST_WORDS))]
 
 
 def message_of(result: typing.Mapping[str, typing.Any]) -> str:
@@ -86,10 +86,10 @@ def message_of(result: typing.Mapping[str, typing.Any]) -> str:
     return said(message)
 
 
-def _mapping(variables: typing.Any, name: str) -> typing.Mapping[str, typing.Any]:
+def _read_variable_mapping(variables: typing.Any, name: str) -> typing.Mapping[str, typing.Any]:
     found = variables.get(name) if isinstance(variables, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
-def _shown(text: str, most: int) -> str:
+def _format_visible_text(text: str, most: int) -> str:
     return escape.visible(cut(text, most), "\n\t")

@@ -82,17 +82,17 @@ class LookupModule(LookupBase):
         found = find_credentials(options, os.environ)
         if found.bare:
             alone = found.kubeconfig
-            return _written(alone) if isinstance(alone, dict) else os.path.abspath(os.path.expanduser(alone))
+            return _write_kubeconfig(alone) if isinstance(alone, dict) else os.path.abspath(os.path.expanduser(alone))
         client = make_client(options, found)
         made = make_kubeconfig(
             client.configuration,
             client.client.client.default_headers,
             str(found.given.get("context") or "linerate.rdma"),
         )
-        return _written(made)
+        return _write_kubeconfig(made)
 
 
-def _written(kubeconfig: typing.Mapping[str, typing.Any]) -> str:
+def _write_kubeconfig(kubeconfig: typing.Mapping[str, typing.Any]) -> str:
     """Path of a file with this content, for its owner alone."""
     handle, path = tempfile.mkstemp(prefix="linerate-kubeconfig-", dir=constants.DEFAULT_LOCAL_TMP)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -140,8 +140,8 @@ def work(module: AnsibleModule) -> Result:
         )
         raise RdmaError(why, "Change its NicConfigurationTemplate instead: see the filter render_nic_configuration")
     own = load(dict[str, dict[str, typing.Any]], options["by_device"] or {}, "by_device")
-    wishes = {address.lower(): _texts(settings) for address, settings in own.items()}
-    for_all = _texts(options["settings"] or {})
+    wishes = {address.lower(): _convert_to_texts(settings) for address, settings in own.items()}
+    for_all = _convert_to_texts(options["settings"] or {})
     chosen = [*wishes, *(address.lower() for address in options["devices"])]
     outcome = set_firmware(
         read_node(options["sysfs"]),
@@ -157,14 +157,14 @@ def work(module: AnsibleModule) -> Result:
         "reset_required": bool(outcome.resets),
         "resets": outcome.resets,
     }
-    return {**result, "diff": _diff(outcome)} if module._diff else result
+    return {**result, "diff": _render_diff(outcome)} if module._diff else result
 
 
-def _texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, str]:
+def _convert_to_texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in settings.items()}
 
 
-def _diff(outcome: FirmwareOutcome) -> Result:
+def _render_diff(outcome: FirmwareOutcome) -> Result:
     """Lines of what is set in each HCA, before and after."""
     sides = {"before": "", "after": ""}
     for change in outcome.changes:

@@ -201,7 +201,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             unanswered[node] = failed
             lacks[node] = bool(
                 options["since"]
-                and (failed or ("hcas" in shown and _lacks(folder, node, options["since"], shown["hcas"].value)))
+                and (
+                    failed or ("hcas" in shown and _has_lost_hcas(folder, node, options["since"], shown["hcas"].value))
+                )
             )
         return tuple(node for node, lacking in lacks.items() if lacking)
 
@@ -227,7 +229,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     return {**counts, "seconds": round(time.monotonic() - start, 1)}
 
 
-def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
+def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
     """Return whether a node lacks something that it had. So does one whose answer has another form."""
     try:
         return bool(find_missing_since(folder, node, since, hcas))

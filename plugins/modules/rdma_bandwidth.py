@@ -217,7 +217,7 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
     }
 
 
-def _seen(module: AnsibleModule) -> Facts:
+def _read_link_facts(module: AnsibleModule) -> Facts:
     """Return the facts about the links of the HCAs, where there is a folder of facts."""
     folder = find_folder(module)
     if folder is None:
@@ -254,11 +254,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["pod_seconds"],
     )
     if module.check_mode:
-        return answer(BandwidthFacts(list_all_unstarted(plan, NOT_CHECKED), (), plans=plan_rounds(plan, _seen(module))))
+        return answer(
+            BandwidthFacts(list_all_unstarted(plan, NOT_CHECKED), (), plans=plan_rounds(plan, _read_link_facts(module)))
+        )
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    seen, folder = _seen(module), find_folder(module)
+    seen, folder = _read_link_facts(module), find_folder(module)
     # before it measures: what can't be read then costs no measurement
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
     observers = _read_observers(folder)

@@ -209,7 +209,7 @@ def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) ->
     }
 
 
-def _wanted(intent: Intent) -> tuple[Collectives, Fabric]:
+def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
     """Return what is wanted, and the fabric over which.
 
     :raises RdmaError: nothing is, or it is not said over which
@@ -242,7 +242,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     """Run the collectives of the intent."""
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    wanted, fabric = _wanted(intent)
+    wanted, fabric = _require_collectives(intent)
     plan = Plan(
         (fabric,), intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
     )

@@ -48,7 +48,7 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
     :param template: makes the value of what a user wrote
     """
     try:
-        return outside(cut(escape.line(_told(variables, template)), _MOST))
+        return outside(cut(escape.line(_describe_cluster_access(variables, template)), _MOST))
     except Exception:
         # a hostile or broken kubeconfig must not end a run before its stage can say so
         return "a kubeconfig that can't be shown"
@@ -68,14 +68,16 @@ def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
     return (_in_kubeconfig(found)[0], "") if found.source == "kubeconfig" else ("", "")
 
 
-def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
+def _describe_cluster_access(
+    variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
+) -> str:
     # the collection kubernetes.core may be missing as well, which is the first stage's to say
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import (
         find_credentials,
         server_of_pod,
     )
 
-    options = _options(variables, template)
+    options = _read_module_options(variables, template)
     found = find_credentials(options, os.environ)
     if not found.named:
         return ""
@@ -90,14 +92,14 @@ def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[
         context, own = _in_kubeconfig(found)
         server = server or own
     parts = [
-        _source(found, variables, bool(options)),
+        _describe_access_source(found, variables, bool(options)),
         f"context {found.masked(cut(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
-        f"API server {_address(found, server)}{by['host']}" if server else "",
+        f"API server {_format_server_address(found, server)}{by['host']}" if server else "",
     ]
     return ", ".join(filter(None, parts))
 
 
-def _options(
+def _read_module_options(
     variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
 ) -> dict[str, typing.Any]:
     """Return what the playbooks give to the modules that ask the API server."""
@@ -108,7 +110,7 @@ def _options(
     return {"kubeconfig": value} if value else {}
 
 
-def _source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
+def _describe_access_source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
     """Return who names the cluster, and who also does and is not heard.
 
     :param given: whether the playbooks give a kubeconfig to the modules
@@ -127,7 +129,7 @@ def _source(found: Credentials, variables: typing.Mapping[str, typing.Any], give
     return f"{source} ({by})" if by else source
 
 
-def _address(found: Credentials, server: typing.Any) -> str:
+def _format_server_address(found: Credentials, server: typing.Any) -> str:
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import shown_url
 
     # what follows '?' or '#' can't be part of an API server's address, and may be a token

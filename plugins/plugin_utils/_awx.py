@@ -72,7 +72,7 @@ class Awx:
         if answer.get("failed"):
             # what the module was given is in the answer as well, and may hold a secret
             said = str(answer.get("msg") or answer.get("module_stderr") or "no message")
-            raise RdmaError(f"AWX: {one.kind} '{one.name}': {said[:_LONGEST]}", _remedy(said))
+            raise RdmaError(f"AWX: {one.kind} '{one.name}': {said[:_LONGEST]}", _choose_remedy(said))
         changed = bool(answer.get("changed"))
         self._pending |= changed and bool(self._action._task.check_mode)
         return changed
@@ -96,7 +96,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 )
 
 
-def _remedy(said: str) -> str:
+def _choose_remedy(said: str) -> str:
     return next(
         (remedy for text, remedy in _REMEDIES if text in said),
         "Correct what it names, then run it again: what is there already stays",

@@ -33,7 +33,7 @@ def list_bmcs_of_nodes(
     errors: dict[str, RdmaError] = {}
     for node in nodes:
         try:
-            told = _told(node, variables.get("hostvars", {}).get(node, {}))
+            told = _read_bmc_variables(node, variables.get("hostvars", {}).get(node, {}))
             bmcs += [read_bmc_of_node(node, told)] if told.get("address") else []
         except RdmaError as error:
             errors[node] = error
@@ -49,7 +49,7 @@ def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identit
     return {node: fact.value.identity for node, fact in facts.items() if fact.value is not None and fact.error is None}
 
 
-def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+def _read_bmc_variables(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Read the BMC of a node from the inventory. Without an address nothing else is read: a secret that is not needed
     stays in its vault.
 

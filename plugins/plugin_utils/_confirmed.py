@@ -80,7 +80,7 @@ def confirm(
     caller = typing.cast(typing.Any, Caller(name, checked.validated_parameters, False))
     cluster = connect(caller)
     host = variables or {}
-    _compare(
+    _require_same_machine(
         cluster,
         str(host["inventory_hostname"]),
         bool(host.get(LISTED)),
@@ -90,9 +90,9 @@ def confirm(
     assure(caller, cluster, LONGEST + START)
 
 
-def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:
+def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:
     """:raises RdmaError: the machine is not the node, or nobody knows"""
-    told = _told(cluster, node)
+    told = _find_reported_boot(cluster, node)
     if told is None:
         if listed:
             seen = (
@@ -104,14 +104,14 @@ def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> N
             )
         return
     shown = parse_shown_boot(say(SHOW).get("stdout"))
-    others = _others(cluster, run) if told.boot else {}
+    others = _read_cluster_boots(cluster, run) if told.boot else {}
     twins = sorted(name for name, boot in others.items() if boot == told.boot and name != node)
     wrong = find_wrong_machine(node, told, shown, twins)
     if wrong is not None:
         raise RdmaError(*wrong)
 
 
-def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
+def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
     """Return the boot that the kubelet of a Node reports; None where the cluster has no Node of this name.
 
     :raises RdmaError: the API server refuses, or can't be reached, or the Node is none
@@ -127,7 +127,7 @@ def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
     return next((boot_of(item) for item in found if name_of(item) == node), None)
 
 
-def _others(cluster: Cluster, run: str) -> dict[str, str]:
+def _read_cluster_boots(cluster: Cluster, run: str) -> dict[str, str]:
     """Boot ID by node, of all that tell one; read a minute ago at most. It is kept in the folder of this
     ansible-playbook alone, which goes with it.
 

@@ -84,7 +84,10 @@ class ControllerAction(ActionBase):
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         secrets = {
-            text for name, one in self.SPEC.items() if one.get("no_log") for text in _texts(self._task.args.get(name))
+            text
+            for name, one in self.SPEC.items()
+            if one.get("no_log")
+            for text in _list_secret_texts(self._task.args.get(name))
         }
         try:
             return {**result, "changed": False, **self._worked(task_vars or {})}
@@ -114,13 +117,13 @@ class ControllerAction(ActionBase):
         return self.work(options, variables)
 
 
-def _texts(value: typing.Any) -> typing.Iterator[str]:
+def _list_secret_texts(value: typing.Any) -> typing.Iterator[str]:
     """Yield the texts in the value of a secret option."""
     if isinstance(value, dict):
         for item in value.values():
-            yield from _texts(item)
+            yield from _list_secret_texts(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _texts(item)
+            yield from _list_secret_texts(item)
     elif isinstance(value, str) and value:
         yield str(value)

@@ -106,7 +106,7 @@ class ObserverAction(ActionBase):
         if not kinds:
             return {"changed": False, "counts": {}}
         # whatever ends the look: what was seen at another moment must not stay in place of this answer
-        _fail(
+        _write_error_facts(
             folder,
             node,
             [kind for kind in kinds.values() if folder.holds(kind, node)],
@@ -115,27 +115,27 @@ class ObserverAction(ActionBase):
         try:
             answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
-            _fail(folder, node, kinds.values(), f"unreachable: {error}")
+            _write_error_facts(folder, node, kinds.values(), f"unreachable: {error}")
             raise
         except RdmaError:
             raise
         except Exception as error:
             # such as an answer too deep for the JSON decoder of Ansible: the other nodes go on
             why = str(wrap_unforeseen(error, f"the module {self.MODULE}"))
-            _fail(folder, node, kinds.values(), f"failed: {why}")
+            _write_error_facts(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
         for state in ("unreachable", "failed"):
             if answer.get(state):
-                _fail(folder, node, kinds.values(), f"{state}: {_text(answer)}")
+                _write_error_facts(folder, node, kinds.values(), f"{state}: {_describe_failure(answer)}")
                 # nothing else of it: ansible-core keeps the result
                 return {
                     state: True,
                     "changed": bool(answer.get("changed")),
-                    "msg": escaped(cut(_text(answer), MOST_WORDS)),
+                    "msg": escaped(cut(_describe_failure(answer), MOST_WORDS)),
                 }
         for key, kind in kinds.items():
             if answer.get(key) is None:
-                _fail(
+                _write_error_facts(
                     folder,
                     node,
                     [kind],
@@ -154,12 +154,12 @@ def measure_size(value: typing.Any) -> int:
     return len(value) if isinstance(value, (list, tuple)) else int(value is not None)
 
 
-def _fail(folder: FactFolder, node: str, kinds: typing.Iterable[str], error: str) -> None:
+def _write_error_facts(folder: FactFolder, node: str, kinds: typing.Iterable[str], error: str) -> None:
     for kind in kinds:
         folder.write(kind, node, error=error)
 
 
-def _text(result: Result) -> str:
+def _describe_failure(result: Result) -> str:
     """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"

@@ -183,24 +183,26 @@ def _held(key: str, value: typing.Any) -> typing.Any:
         return escaped(text) if isinstance(value, str) or _is_summary(value) else None
     if key == "warnings":
         return (
-            [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _few(value)]
+            [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _limit_warnings(value)]
             if isinstance(value, (list, tuple))
             else None
         )
     if key == "deprecations":
         return (
-            list(filter(None, map(_deprecation, value[:_MOST_WARNINGS]))) if isinstance(value, (list, tuple)) else None
+            list(filter(None, map(_clean_deprecation, value[:_MOST_WARNINGS])))
+            if isinstance(value, (list, tuple))
+            else None
         )
     if key == "diff":
         return (
-            [_difference(item) for item in value[:_MOST_DIFFERENCES] if isinstance(item, dict)]
+            [_clean_diff(item) for item in value[:_MOST_DIFFERENCES] if isinstance(item, dict)]
             if isinstance(value, list)
-            else _difference(value)
+            else _clean_diff(value)
         )
     return value
 
 
-def _few(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
+def _limit_warnings(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
     """Return the first of some warnings, and how many there are besides."""
     more = len(warnings) - _MOST_WARNINGS
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
@@ -244,7 +246,7 @@ def _is_summary(value: typing.Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def _deprecation(item: typing.Any) -> typing.Any:
+def _clean_deprecation(item: typing.Any) -> typing.Any:
     if _is_summary(item):
         return escaped(item)
     if not isinstance(item, dict) or "msg" not in item:
@@ -256,7 +258,7 @@ def _deprecation(item: typing.Any) -> typing.Any:
     }
 
 
-def _difference(item: typing.Any) -> typing.Any:
+def _clean_diff(item: typing.Any) -> typing.Any:
     if not isinstance(item, dict):
         return None
     kept: dict[str, typing.Any] = {key: _side(item[key]) for key in _DIFF_TEXTS if key in item}
@@ -410,7 +412,7 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
 
     def cleaned(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
         def shown(msg: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
-            return show(_INNER_LINE.sub(f"\n{indent}", _visible(str(msg), most)), *arguments, **options)
+            return show(_INNER_LINE.sub(f"\n{indent}", _escape_message(str(msg), most)), *arguments, **options)
 
         return shown
 
@@ -430,7 +432,7 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
         vars(display).update(before)
 
 
-def _visible(text: str, most: int) -> str:
+def _escape_message(text: str, most: int) -> str:
     return escape.visible(cut(text, most), "\n\t")
 
 

@@ -91,8 +91,8 @@ def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[
         ]
     lines = lines or ["No answer: no node shows anything of this kind."]
     missing = [f"not seen: {item['kind']} of {item['node']}: {item['error']}" for item in unread]
-    return [part for found in (lines, missing) for part in _cut(found)]
+    return [part for found in (lines, missing) for part in _limit_lines(found)]
 
 
-def _cut(lines: list[str]) -> list[str]:
+def _limit_lines(lines: list[str]) -> list[str]:
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more"]

@@ -84,20 +84,20 @@ def guard_action(run: Run) -> Run:
         except Exception as error:
             return {"changed": False, "failed": True, "msg": sentence(error, plugin_name(type(self)))}
 
-    return typing.cast(Run, _marked(guarded))
+    return typing.cast(Run, _mark_guarded(guarded))
 
 
 def guard_filter(work: Run) -> Run:
     """Let nothing out of a filter but errors of Ansible."""
-    return _raising(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
+    return _guard_with_error(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
 
 
 def guard_lookup(run: Run) -> Run:
     """Let nothing out of ``run`` of a lookup plugin but errors of Ansible."""
-    return _raising(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
+    return _guard_with_error(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
 
 
-def _raising(work: Run, name: typing.Callable[[typing.Any], str], kind: type[AnsibleError]) -> Run:
+def _guard_with_error(work: Run, name: typing.Callable[[typing.Any], str], kind: type[AnsibleError]) -> Run:
     @functools.wraps(work)
     def guarded(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
         try:
@@ -110,17 +110,17 @@ def _raising(work: Run, name: typing.Callable[[typing.Any], str], kind: type[Ans
         except Exception as error:
             raise kind(sentence(error, name(next(iter(arguments), None)))) from None
 
-    return typing.cast(Run, _marked(guarded))
+    return typing.cast(Run, _mark_guarded(guarded))
 
 
 def guard_callback(made: Class) -> Class:
     """Let nothing out of the methods that ansible-core calls: it would show the text of an exception as it is."""
     for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
-        setattr(made, name, _saying(getattr(made, name), plugin_name(made)))
+        setattr(made, name, _guard_with_warning(getattr(made, name), plugin_name(made)))
     return made
 
 
-def _saying(method: Run, where: str) -> Run:
+def _guard_with_warning(method: Run, where: str) -> Run:
     @functools.wraps(method)
     def guarded(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
         try:
@@ -129,9 +129,9 @@ def _saying(method: Run, where: str) -> Run:
             Display().warning(sentence(error, where))
             return None
 
-    return typing.cast(Run, _marked(guarded))
+    return typing.cast(Run, _mark_guarded(guarded))
 
 
-def _marked(guarded: typing.Any) -> typing.Any:
+def _mark_guarded(guarded: typing.Any) -> typing.Any:
     guarded.is_guarded = True
     return guarded

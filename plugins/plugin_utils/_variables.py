@@ -65,7 +65,9 @@ def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) ->
                 first[str(name)] = (node, name, of_node[name])
     unknown = (name for name in first if name not in variables and meant(name))
     return {
-        name: _place(first[name][1]) or _place(first[name][2]) or f"the variables of node {first[name][0]}"
+        name: _describe_origin(first[name][1])
+        or _describe_origin(first[name][2])
+        or f"the variables of node {first[name][0]}"
         for name in sorted(unknown)
     }
 
@@ -97,25 +99,25 @@ def find_origins(variables: Variables, names: typing.Iterable[str]) -> dict[str,
     found: dict[str, str] = {}
     for name in names:
         if name in variables:
-            _note(found, name, None, variables[name], _DEEPEST)
+            _note_origins(found, name, None, variables[name], _DEEPEST)
     return found
 
 
-def _note(found: dict[str, str], path: str, key: typing.Any, value: typing.Any, depth: int) -> None:
-    place = _place(key) or _place(value)
+def _note_origins(found: dict[str, str], path: str, key: typing.Any, value: typing.Any, depth: int) -> None:
+    place = _describe_origin(key) or _describe_origin(value)
     if len(found) >= _MOST_PLACES or not depth:
         return
     if place:
         found[path] = place
     if isinstance(value, dict):
         for name, item in value.items():
-            _note(found, f"{path}.{name}", name, item, depth - 1)
+            _note_origins(found, f"{path}.{name}", name, item, depth - 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _note(found, f"{path}[{index}]", None, item, depth - 1)
+            _note_origins(found, f"{path}[{index}]", None, item, depth - 1)
 
 
-def _place(value: typing.Any) -> str:
+def _describe_origin(value: typing.Any) -> str:
     """Return file and line of what was read; empty where they are not known. A file below the folder of the run is
     named from there."""
     origin = Origin.get_tag(value) if Origin is not None and value is not None else None

@@ -52,7 +52,7 @@ def look(
     if not found.named:
         return seen
     try:
-        cluster, server = _within(limit, lambda: _first_answer(module), found.where)
+        cluster, server = _wait_for_answer(limit, lambda: _first_answer(module), found.where)
     except ApiError as error:
         return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
     seen = dataclasses.replace(seen, server=server)
@@ -72,7 +72,7 @@ def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
     return cluster, cluster.version()
 
 
-def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
+def _wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
     """Return the answer, if it comes in time.
 
     :raises ApiError: it does not

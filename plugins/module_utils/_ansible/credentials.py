@@ -91,21 +91,21 @@ class Credentials:
     def bare(self) -> bool:
         """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
         same credentials."""
-        several = os.pathsep in _text(self.kubeconfig)
+        several = os.pathsep in _convert_to_text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
     @property
     def secrets(self) -> frozenset[str]:
         """Texts that nobody may see."""
         headers = self.given.get("proxy_headers") or {}
-        pairs = [_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
+        pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (
-            [_text(self.given.get(name)) for name in ("api_key", "password")]
+            [_convert_to_text(self.given.get(name)) for name in ("api_key", "password")]
             + pairs
             + [pair.partition(":")[2] for pair in pairs]
         )
         for name in ("proxy", "host"):
-            user = _split(_text(self.given.get(name)))[1]
+            user = _split_url(_convert_to_text(self.given.get(name)))[1]
             texts += [user, user.partition(":")[2]]
         return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
 
@@ -118,18 +118,18 @@ class Credentials:
     def examine(self) -> None:
         """:raises ApiError: something that will be used can't be; its text is not quoted where it may hold secrets"""
         for name in ("host", "api_key", "impersonate_user"):
-            if _CONTROL.search(_text(self.given.get(name))):
+            if _CONTROL.search(_convert_to_text(self.given.get(name))):
                 raise ApiError(
                     0,
                     CONFIGURATION,
-                    f"{name} holds a blank or a line break{_origin(name)}, and no header can",
+                    f"{name} holds a blank or a line break{_describe_origin(name)}, and no header can",
                     self.where,
                 )
         for name in ("ca_cert", "client_cert", "client_key"):
             path = self.given.get(name)
             if path and not os.path.isfile(path):
                 raise ApiError(
-                    0, CONFIGURATION, f"{name}{_origin(name)} is {path}, and there is no such file", self.where
+                    0, CONFIGURATION, f"{name}{_describe_origin(name)} is {path}, and there is no such file", self.where
                 )
         if self.source == "kubeconfig" and isinstance(self.kubeconfig, str):
             _examine(self.kubeconfig, self.where, self.by)
@@ -140,7 +140,7 @@ def find_credentials(options: typing.Mapping[str, typing.Any], environment: Envi
 
     :param options: of the module; None counts as left out
     """
-    given = _given(options, environment)
+    given = _read_given_credentials(options, environment)
     path, by = _kubeconfig(options, given, environment)
     if given.get("host") and any(all(given.get(name) for name in names) for names in _COMPLETE):
         return Credentials(given, "options", True)
@@ -164,7 +164,9 @@ def _kubeconfig(
     return "~/.kube/config", _BY_DEFAULT
 
 
-def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> dict[str, typing.Any]:
+def _read_given_credentials(
+    options: typing.Mapping[str, typing.Any], environment: Environment
+) -> dict[str, typing.Any]:
     found: dict[str, typing.Any] = {}
     for true_name, name in [
         *AUTH_ARG_MAP.items(),
@@ -173,24 +175,26 @@ def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -
         value = options.get(name)
         if value is None and name == "proxy_headers":
             value = {
-                key: environment[_variable(f"{name}_{key}")]
+                key: environment[_name_variable(f"{name}_{key}")]
                 for key in AUTH_PROXY_HEADERS_SPEC
-                if _variable(f"{name}_{key}") in environment
+                if _name_variable(f"{name}_{key}") in environment
             }
         elif value is None:
-            value = environment.get(_variable(name)) or environment.get(_variable(true_name))
+            value = environment.get(_name_variable(name)) or environment.get(_name_variable(true_name))
         if value not in (None, "", {}, []):
             found[name] = value
     return found
 
 
-def _variable(name: str) -> str:
+def _name_variable(name: str) -> str:
     return f"K8S_AUTH_{name.upper()}"
 
 
-def _origin(name: str) -> str:
+def _describe_origin(name: str) -> str:
     """For a message: which variable it may come from."""
-    names = [_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [_variable(name)]
+    names = [_name_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [
+        _name_variable(name)
+    ]
     return f" ({names[0]})"
 
 
@@ -202,7 +206,7 @@ def server_of_pod(environment: Environment) -> str:
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
-def _text(value: typing.Any) -> str:
+def _convert_to_text(value: typing.Any) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -227,11 +231,11 @@ def shown(path: typing.Any) -> str:
 
 def shown_url(url: typing.Any) -> str:
     """Return a URL without user and password."""
-    scheme, _user, rest = _split(str(url))
+    scheme, _user, rest = _split_url(str(url))
     return scheme + rest
 
 
-def _split(url: str) -> tuple[str, str, str]:
+def _split_url(url: str) -> tuple[str, str, str]:
     """Scheme, user with password, and what is behind them; of any text, which need not be a URL."""
     scheme, mark, rest = url.rpartition("://")
     place, slash, path = rest.partition("/")
@@ -289,13 +293,13 @@ def make_kubeconfig(
         # client-go refuses a certificate authority beside it
         cluster["insecure-skip-tls-verify"] = True
     elif configuration.ssl_ca_cert:
-        cluster["certificate-authority-data"] = _encoded(configuration.ssl_ca_cert)
+        cluster["certificate-authority-data"] = _encode_file(configuration.ssl_ca_cert)
     if getattr(configuration, "tls_server_name", None):
         cluster["tls-server-name"] = configuration.tls_server_name
     if configuration.proxy and not should_bypass_proxies(configuration.host, no_proxy=configuration.no_proxy or ""):
         cluster["proxy-url"] = _add_user(configuration.proxy, configuration.proxy_headers or {})
     entry = {"name": context, "context": {"cluster": context, "user": context}}
-    user = {"name": context, "user": {**_user(configuration), **_impersonated(headers)}}
+    user = {"name": context, "user": {**_user(configuration), **_read_impersonation(headers)}}
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -313,7 +317,7 @@ def _user(configuration: typing.Any) -> dict[str, typing.Any]:
         ("client-key-data", configuration.key_file),
     ):
         if path:
-            user[key] = _encoded(path)
+            user[key] = _encode_file(path)
     # also calls the hook that renews a token
     kind, _blank, value = (configuration.auth_settings().get("BearerToken", {}).get("value") or "").partition(" ")
     if kind.lower() == "basic":
@@ -325,7 +329,7 @@ def _user(configuration: typing.Any) -> dict[str, typing.Any]:
     return user
 
 
-def _impersonated(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
+def _read_impersonation(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
     """kubernetes.core writes a header for each group."""
     found: dict[str, typing.Any] = {}
     for name, value in headers.items():
@@ -346,6 +350,6 @@ def _add_user(proxy: str, headers: typing.Mapping[str, str]) -> str:
     return urllib.parse.urlunsplit(parts._replace(netloc=f"{quoted}@{parts.netloc}"))
 
 
-def _encoded(path: str) -> str:
+def _encode_file(path: str) -> str:
     with open(path, "rb") as file:
         return base64.b64encode(file.read()).decode()

@@ -57,13 +57,13 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
     :raises LeaseLost: this run had it
     :raises ApiError: the server refuses, or cannot be reached
     """
-    me, note = _me(module), _note(module)
+    me, note = _identify_holder(module), _find_note_path(module)
     if module.check_mode:
-        yield HeldLease(cluster, me.run, Guard(_refuse))
+        yield HeldLease(cluster, me.run, Guard(_refuse_in_check_mode))
         return
     end_by_interrupt()
-    keeper = Keeper(cluster, me, _name(module))
-    _take(module, keeper, _is_noted(note, me))
+    keeper = Keeper(cluster, me, _name_module(module))
+    _take_lease(module, keeper, _is_noted(note, me))
     if note:
         write_text(note, json.dumps(to_data(me)) + "\n")
     try:
@@ -76,7 +76,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
         raise
 
 
-def _take(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
+def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
     """Take the Lease, and tell the user while another run has it.
 
     :raises LeaseHeld: another run has it after the wait
@@ -92,8 +92,8 @@ def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]
 
     :raises LeaseLost: it was lost
     """
-    note = _note(module)
-    held_by_run = note and not module.check_mode and _is_noted(note, _me(module))
+    note = _find_note_path(module)
+    held_by_run = note and not module.check_mode and _is_noted(note, _identify_holder(module))
     with contextlib.ExitStack() as stack:
         yield stack.enter_context(working(module, cluster)).cluster if held_by_run else cluster
 
@@ -106,8 +106,8 @@ def assure(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
     :raises LeaseLost: this run has lost it, or has never taken it
     :raises ApiError: the server refuses, or cannot be reached
     """
-    me, note = _me(module), _note(module)
-    Keeper(cluster, me, _name(module)).assure(_is_noted(note, me), seconds)
+    me, note = _identify_holder(module), _find_note_path(module)
+    Keeper(cluster, me, _name_module(module)).assure(_is_noted(note, me), seconds)
 
 
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
@@ -115,31 +115,31 @@ def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Clu
 
     :raises ApiError: the server refuses, or cannot be reached
     """
-    me, note = _me(module), _note(module)
+    me, note = _identify_holder(module), _find_note_path(module)
     if not note or module.check_mode or not _is_noted(note, me):
         return False
     remove(note)
-    return Keeper(connect(module), me, _name(module)).release()
+    return Keeper(connect(module), me, _name_module(module)).release()
 
 
-def _refuse() -> float:
+def _refuse_in_check_mode() -> float:
     raise RdmaError("in check mode nothing is written", "Run without --check")
 
 
-def _name(module: AnsibleModule) -> str:
+def _name_module(module: AnsibleModule) -> str:
     """Without its collection."""
     return str(module._name).rpartition(".")[2]
 
 
-def _me(module: AnsibleModule) -> Holder:
+def _identify_holder(module: AnsibleModule) -> Holder:
     """Return the holder: the run, or a module that belongs to none."""
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")
-    return Holder(f"{_name(module)}-{secrets.token_hex(3)}", host, process.identity(os.getpid()))
+    return Holder(f"{_name_module(module)}-{secrets.token_hex(3)}", host, process.identity(os.getpid()))
 
 
-def _note(module: AnsibleModule) -> str:
+def _find_note_path(module: AnsibleModule) -> str:
     """Path of the note in the run's folder; empty for a module that belongs to no run."""
     folder = find_folder(module)
     return os.path.join(folder.report_dir, "lease.json") if folder else ""

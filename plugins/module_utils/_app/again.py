@@ -68,7 +68,7 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
             "Give rdma_judged_dir another folder",
         )
     below = base_of(target, report_dir)
-    _clear(target, below)
+    _remove_old_reports(target, below)
     folder = FactFolder(report_dir, start.run)
     records, unreadable = read_records(records_dir(report_dir))
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
@@ -101,11 +101,13 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
         for side in (of_run, judged)
     )
     found = find_record_differences(*both)
-    told = [{"stage": stage, "gate": record.gate, "lines": _told(record)} for stage, record in judged.items()]
+    told = [
+        {"stage": stage, "gate": record.gate, "lines": _describe_record(record)} for stage, record in judged.items()
+    ]
     return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found), "stages": told}
 
 
-def _told(record: Record) -> typing.Sequence[str]:
+def _describe_record(record: Record) -> typing.Sequence[str]:
     """Return the judgements of a run on the stage; of a stage that was kept from running, that alone."""
     return cut(describe(record)[: 1 if record.closed_by else None])
 
@@ -194,7 +196,7 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
     :raises FileError: there is no run in one of them, or the folder can't be written
     """
     before, after = read_snapshot(before_dir), read_snapshot(report_dir)
-    found, paths = _written(before, after, report_dir)
+    found, paths = _write_differences(before, after, report_dir)
     return {
         "before": before.start.run,
         "after": after.start.run,
@@ -215,11 +217,13 @@ def compare_with_kept(before_dir: str, report_dir: str) -> Since:
         before, after = read_snapshot(before_dir), read_snapshot(report_dir)
     except RdmaError as error:
         return Since(run, "", error=str(error))
-    found, _paths = _written(before, after, report_dir)
+    found, _paths = _write_differences(before, after, report_dir)
     return Since(run, before.start.started, len(found), tuple(show(found)))
 
 
-def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[RunDifference], dict[str, str]]:
+def _write_differences(
+    before: Snapshot, after: Snapshot, report_dir: str
+) -> tuple[list[RunDifference], dict[str, str]]:
     """Return the differences, and where they were written, by format."""
     found = find_differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
@@ -228,7 +232,7 @@ def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[R
     return found, paths
 
 
-def _clear(target: str, below: str) -> None:
+def _remove_old_reports(target: str, below: str) -> None:
     """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like
     its report."""
     for stage in STAGES:

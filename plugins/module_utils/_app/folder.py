@@ -48,7 +48,7 @@ def read_facts(
     for field, source in SOURCES[stage].items():
         if parts is not None and field not in parts:
             continue
-        there, value = _read(folder, start, source)
+        there, value = _read_source(folder, start, source)
         if there:
             data[field] = value
         if isinstance(source, Planned) and value:
@@ -73,7 +73,7 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
         # the plan was refused, and all that came after it was a dry run
         return []
     for source in CHANGES.get(stage, ()):
-        there, value = _read(folder, start, source)
+        there, value = _read_source(folder, start, source)
         if there and isinstance(source, OfNodes):
             # a node whose answer has another form is told of by the judgement
             lines += [
@@ -156,7 +156,7 @@ def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
 
     :raises FileError: this run has none
     """
-    value = _mapping(folder, kind)
+    value = _read_mapping(folder, kind)
     if key not in value:
         raise FileError(f"this run has no fact {kind}", "Run the task that writes it before this one")
     return value[key]
@@ -168,7 +168,7 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
     return all(folder.has(source.kind, node) for node in nodes)
 
 
-def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
+def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
     """Return whether there is such a fact, and its value."""
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
@@ -181,14 +181,14 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, ty
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
     if isinstance(source, Joined):
-        values = [_mapping(folder, kind) for kind in source.kinds]
+        values = [_read_mapping(folder, kind) for kind in source.kinds]
         there = not source.whole or all(source.key in value for value in values)
         return there, [item for value in values for item in value.get(source.key, ())]
-    value = _mapping(folder, source.kind)
+    value = _read_mapping(folder, source.kind)
     return source.key in value, value.get(source.key)
 
 
-def _mapping(folder: FactFolder, kind: str) -> Data:
+def _read_mapping(folder: FactFolder, kind: str) -> Data:
     """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
     hand."""
     value = folder.value(kind)
@@ -216,11 +216,11 @@ def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNo
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)
     if source.key:
-        answers = {node: _part(item, source) for node, item in answers.items()}
+        answers = {node: _extract_node_part(item, source) for node, item in answers.items()}
     return {node: answers.get(node, {"value": [], "error": None}) for node in nodes}
 
 
-def _part(item: Data, source: OfNodes) -> Data:
+def _extract_node_part(item: Data, source: OfNodes) -> Data:
     """One key of what was seen of a node; without it nothing was."""
     if item["error"] is not None:
         return item

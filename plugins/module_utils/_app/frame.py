@@ -138,16 +138,16 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     :raises FileError: the folder can't be read or written
     """
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
-        return _kept(options, folder.run)
+        return _report_kept_stage(options, folder.run)
     context, start = _make_context(options, folder.run, check_mode), folder.start()
-    record = may_start(context, _raw(options), collect_ground(start))
-    look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
+    record = may_start(context, _build_raw_intent(options), collect_ground(start))
+    look = [] if record else unseen(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
-        bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent)
+        bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _build_raw_intent(options).intent)
     )
     usual = _find_usual(options, folder.run, check_mode) if record is None else {}
     return {
-        **_conclude(context, record, folder),
+        **_finish_stage_action(context, record, folder),
         **usual,
         **_describe_look(look),
         "observers": asks and bool(start.by_pods),
@@ -184,14 +184,14 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
     :raises FileError: the folder can't be read or written
     """
-    context, raw, stage = _make_context(options, folder.run, check_mode), _raw(options), options["stage"]
+    context, raw, stage = _make_context(options, folder.run, check_mode), _build_raw_intent(options), options["stage"]
     if options["error"] is not None:
         record = judge_error(context, raw, options["error"])
     else:
         facts, counts = read_facts(folder, stage)
         changes = [*options["changes"], *list_changes(folder, stage)]
         record = judge_stage(context, raw, facts, changes, counts)
-    return _conclude(context, record, folder)
+    return _finish_stage_action(context, record, folder)
 
 
 def cut(lines: list[str]) -> list[str]:
@@ -201,7 +201,7 @@ def cut(lines: list[str]) -> list[str]:
     return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
 
 
-def _kept(options: Data, run: str) -> Data:
+def _report_kept_stage(options: Data, run: str) -> Data:
     """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
@@ -250,11 +250,11 @@ def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
     )
 
 
-def _raw(options: Data) -> RawIntent:
+def _build_raw_intent(options: Data) -> RawIntent:
     return RawIntent(options["fabrics"], options["waivers"], options["cluster"])
 
 
-def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
+def _finish_stage_action(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
     """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
     what the user asked to change.
 
@@ -271,11 +271,11 @@ def _conclude(context: StageContext, record: typing.Optional[Record], folder: Fa
     }
     if record:
         path = write_record(records_dir(folder.report_dir), record)
-        result.update(path=path, stats=_told(record, folder, path))
+        result.update(path=path, stats=_build_stage_stats(record, folder, path))
     return result
 
 
-def _told(record: Record, folder: FactFolder, path: str) -> Data:
+def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
     """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
 
     :param path: of the record, in place of the page that is not there

@@ -48,7 +48,7 @@ class _Trial:
         """:param error: that it raises over the answers of all"""
         self._judge, self._facts = judge, facts
         self.names = sorted({name for known in _group_by_node(facts).values() for name in known})
-        self._known = {frozenset(self.names): _text(error)}
+        self._known = {frozenset(self.names): _describe_exception(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
         """Return the error of the check over the answers of these nodes; empty where it passes."""
@@ -56,9 +56,9 @@ class _Trial:
         if key not in self._known:
             self._known[key] = ""
             try:
-                self._judge(_without(self._facts, {name: "not asked" for name in self.names if name not in key}))
+                self._judge(_exclude_nodes(self._facts, {name: "not asked" for name in self.names if name not in key}))
             except Exception as error:
-                self._known[key] = _text(error)
+                self._known[key] = _describe_exception(error)
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
@@ -82,12 +82,12 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
         trial = _Trial(judge, facts, error)
         if not trial.passes(()):
             raise
-    verdict = _verdict(trial)
+    verdict = _find_blamed_nodes(trial)
     if verdict is None:
         raised = trial.raised(trial.names)
         why = f"not judged: the check raised an exception, and it is not known over whose answers ({raised})"
         return (
-            *judge(_without(facts, dict.fromkeys(trial.names, why))),
+            *judge(_exclude_nodes(facts, dict.fromkeys(trial.names, why))),
             _report_undecided(stage, raised, len(trial.names)),
         )
     errors = dict(verdict.guilty)
@@ -96,18 +96,18 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
         errors.update(
             dict.fromkeys(
                 together,
-                f"not judged: the check raised an exception over what {_all(together)} answered, taken together",
+                f"not judged: the check raised an exception over what {_join_names(together)} answered, taken together",
             )
         )
     refused = [_report_refused(stage, name, verdict.guilty[name]) for name in sorted(verdict.guilty)]
     return (
-        *judge(_without(facts, errors)),
+        *judge(_exclude_nodes(facts, errors)),
         *refused,
         *(_report_doubted(stage, together, raised) for together, raised in verdict.doubted.items()),
     )
 
 
-def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
+def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
     """Return who is to blame; None where that is not known."""
     aside = _set_aside(trial)
     if aside is None:
@@ -174,7 +174,7 @@ def _group_by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.An
     }
 
 
-def _without(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
+def _exclude_nodes(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
     """Return the facts, with an error in the place of all that these nodes answered."""
     changed = {
         field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
@@ -183,11 +183,11 @@ def _without(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
     return dataclasses.replace(facts, **changed)
 
 
-def _text(error: Exception) -> str:
+def _describe_exception(error: Exception) -> str:
     return str(wrap_unforeseen(error, "what it answered"))
 
 
-def _all(names: typing.Sequence[str]) -> str:
+def _join_names(names: typing.Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -208,7 +208,7 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
 def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
     """Nobody of these is blamed: one of them gave an answer that does not go with those of the others, and it is not
     known which."""
-    every = _all(nodes)
+    every = _join_names(nodes)
     why = (
         f"The check raised an exception over what {every} answered, taken together, and over none of them without the"
         " others. Which of them is at fault "

@@ -94,7 +94,7 @@ def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> t
         if _is_before(stage, context.stage) and stage in context.records and context.records[stage].gate == CLOSED
     ]
     if closed:
-        return _skipped(context, closed[0])
+        return _make_skipped_record(context, closed[0])
     if "validate" in context.records:
         return None
     record = judge_validate(context, raw, facts)
@@ -190,7 +190,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     return dataclasses.replace(record, gate=CLOSED) if _DENIED.search(error) else record
 
 
-def _skipped(context: StageContext, closed_by: str) -> Record:
+def _make_skipped_record(context: StageContext, closed_by: str) -> Record:
     why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
     finding = Finding(
         f"{context.stage}.run",

@@ -63,14 +63,14 @@ def judge_again(
     for stage in STAGES:
         old = records.get(stage)
         if not (applied or is_observation_only(stage)):
-            again[stage] = _unapplied(
+            again[stage] = _make_unapplied_record(
                 StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes
             )
         elif old is not None and old.run == start.run:
             context = StageContext(
                 stage, old.run, old.started, old.finished, old.check_mode or not applied, dict(again)
             )
-            again[stage] = _judge(context, start, old, wishes, evidence, refused)
+            again[stage] = _rejudge_stage(context, start, old, wishes, evidence, refused)
     return again
 
 
@@ -85,13 +85,13 @@ def was_run(record: Record) -> bool:
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
 
-def _judge(
+def _rejudge_stage(
     context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused
 ) -> Record:
     ground = collect_ground(start)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
-    wrong = _refused(context, wishes, ground)
+    wrong = _find_intent_refusal(context, wishes, ground)
     if wrong is not None:
         return wrong
     if old.error is not None:
@@ -100,7 +100,7 @@ def _judge(
         facts, counts = evidence(context.stage)
     except RdmaError as error:
         return judge_error(context, wishes, f"Read the facts of the run: {error}")
-    lost = _lost(old.facts, counts)
+    lost = _format_lost_kinds(old.facts, counts)
     if lost:
         return judge_error(
             context,
@@ -110,13 +110,13 @@ def _judge(
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
     record = judge_stage(context, wishes, facts, changes, counts)
-    unread = [*refused(context.stage), *_fewer(context.stage, old.facts, counts)]
+    unread = [*refused(context.stage), *_describe_missing_facts(context.stage, old.facts, counts)]
     if unread and record.gate != CLOSED:
         return judge_error(context, wishes, f"Read the facts of the run: {'; '.join(unread[:_MOST_UNREAD])}")
     return record
 
 
-def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
+def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
     """Return the record of a stage that would not be run because the intent is wrong; None when it is right. A check
     may trust the intent that it gets."""
     if context.stage == "validate":
@@ -129,7 +129,7 @@ def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -
     return record if record.gate == CLOSED else None
 
 
-def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
+def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
     """Return the record of a stage that looks at what is made of the intent, before anything was."""
     refused = may_start(context, wishes, collect_ground(start))
     if refused is not None:
@@ -156,13 +156,15 @@ def _not_run(context: StageContext, old: Record) -> Record:
     return make_record(context, (finding,))
 
 
-def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
+def _format_lost_kinds(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
     """A kind of the cluster that was there once."""
     gone = {count.kind for count in now if (count.seen, count.missing) == (0, 1)}
     return ", ".join(count.kind for count in before if count.kind in gone and (count.seen, count.missing) == (1, 0))
 
 
-def _fewer(stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> list[str]:
+def _describe_missing_facts(
+    stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]
+) -> list[str]:
     """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One
     that another version read is none."""
     known, counts = list_kinds(SOURCES[stage].values()), {count.kind: count for count in now}

@@ -62,7 +62,7 @@ def check_run(
     changed = [
         f"rdma_{name}"
         for name in ("fabrics", "waivers", "cluster")
-        if _plain(wishes.get(name)) != _plain(getattr(start, name))
+        if _normalize_option(wishes.get(name)) != _normalize_option(getattr(start, name))
     ]
     changed += ["the group rdma_nodes"] if sorted(nodes) != sorted(start.nodes) else []
     if changed:
@@ -142,6 +142,6 @@ def list_seen_kinds(resume_from: str) -> set[str]:
     return list_kinds(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 
 
-def _plain(data: typing.Any) -> typing.Any:
+def _normalize_option(data: typing.Any) -> typing.Any:
     """As run.json holds it. Nothing at all and an empty list ask for the same."""
     return json.loads(json.dumps(redact(to_data(data)))) or None

@@ -52,10 +52,10 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
             else ", or the path of a folder"
         )
         raise ArchiveError(f"{VARIABLE} begins with {scheme[1].lower()}:, which nothing here can send to", remedy)
-    return _address(said)
+    return _parse_archive_address(said)
 
 
-def _address(said: str) -> Address:
+def _parse_archive_address(said: str) -> Address:
     match = _ADDRESS.fullmatch(said)
     # no message repeats it: what is wrong in an address may be its secret part
     if match is None or not said.isascii() or not said.isprintable() or " " in said:

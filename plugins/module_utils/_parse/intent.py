@@ -50,11 +50,15 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     """
     problems: list[LoadError] = []
     values = {
-        "fabrics": _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems),
+        "fabrics": _load_list(Fabric, _normalize_subnet_managers(fabrics), "rdma_fabrics", problems),
         "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
         "cluster": _load_one(ClusterIntent, {} if cluster is None else _add_mirror(cluster), "rdma_cluster", problems),
     }
-    blanks = [*_blanks(fabrics, "rdma_fabrics"), *_blanks(waivers, "rdma_waivers"), *_blanks(cluster, "rdma_cluster")]
+    blanks = [
+        *_list_placeholder_errors(fabrics, "rdma_fabrics"),
+        *_list_placeholder_errors(waivers, "rdma_waivers"),
+        *_list_placeholder_errors(cluster, "rdma_cluster"),
+    ]
     places = {blank.path for blank in blanks}
     # a blank may have a wrong type as well: that it is to be filled in says all
     problems = [*(problem for problem in problems if problem.path not in places), *blanks]
@@ -69,18 +73,18 @@ def mirror_of(data: typing.Any) -> Mirror:
 
     :raises LoadError: it is neither a text nor a mapping of texts
     """
-    found: Mirror = load(dict[str, str], _mirror(data), "rdma_cluster.mirror")
+    found: Mirror = load(dict[str, str], _normalize_mirror(data), "rdma_cluster.mirror")
     return found
 
 
-def _mirror(data: typing.Any) -> typing.Any:
+def _normalize_mirror(data: typing.Any) -> typing.Any:
     """One place alone is that of everything; none, and an empty text of an expression, is no mirror."""
     return {} if data is None or data == "" else {EVERYTHING: data} if isinstance(data, str) else data
 
 
 def _add_mirror(cluster: typing.Any) -> typing.Any:
     return (
-        {**cluster, "mirror": _mirror(cluster["mirror"])}
+        {**cluster, "mirror": _normalize_mirror(cluster["mirror"])}
         if isinstance(cluster, dict) and "mirror" in cluster
         else cluster
     )
@@ -107,20 +111,20 @@ def _on_mirror(intent: Intent) -> Intent:
     )
 
 
-def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
+def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
     """Find the values that a proposal left to the user and that are not filled in yet."""
     if isinstance(data, dict):
         for key, item in data.items():
-            yield from _blanks(item, f"{path}.{key}")
+            yield from _list_placeholder_errors(item, f"{path}.{key}")
     elif isinstance(data, (list, tuple)):
         for index, item in enumerate(data):
-            yield from _blanks(item, f"{path}[{index}]")
+            yield from _list_placeholder_errors(item, f"{path}[{index}]")
     elif isinstance(data, str) and data.startswith(PLACEHOLDER):
         hint = data[len(PLACEHOLDER) :].strip(" :")
         yield LoadError(path, "not filled in yet", hint or f"a value instead of {PLACEHOLDER}")
 
 
-def _listed(fabrics: typing.Any) -> typing.Any:
+def _normalize_subnet_managers(fabrics: typing.Any) -> typing.Any:
     """One subnet manager as a list of one: most fabrics have ``any``, and nobody should write a list for it."""
     return [_add_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
 

@@ -58,17 +58,17 @@ def decode_json(
     if len(text) > most_bytes:
         raise ParseError(what, f"text of {len(text)} bytes", f"text of at most {most_bytes} bytes")
     if isinstance(text, bytes):
-        text = _decode(text, what)
+        text = _decode_utf8(text, what)
     values = count_values(text)
     if values > most_bytes // BYTES_A_VALUE:
         raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes // BYTES_A_VALUE} values")
     try:
         data = json.loads(
             text,
-            object_pairs_hook=_mapping if unique else None,
-            parse_int=_whole,
-            parse_float=_number,
-            parse_constant=_constant,
+            object_pairs_hook=_build_unique_mapping if unique else None,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
         )
     except _Refused as error:
         raise ParseError(what, error.seen, error.expected) from None
@@ -128,7 +128,10 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
         raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
     try:
         return json.loads(
-            _decode(_shallow(text, most_depth), what), parse_int=_whole, parse_float=_number, parse_constant=_constant
+            _decode_utf8(_cut_deep_values(text, most_depth), what),
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
         )
     except _Refused as error:
         raise ParseError(what, error.seen, error.expected) from None
@@ -167,7 +170,7 @@ def _may_be_deep(text: bytes, most: int) -> bool:
     return True
 
 
-def _shallow(text: bytes, most: int) -> bytes:
+def _cut_deep_values(text: bytes, most: int) -> bytes:
     """Return the same JSON, with null for each list and mapping that lies deeper."""
     if not _may_be_deep(text, most):
         return text
@@ -184,7 +187,7 @@ def _shallow(text: bytes, most: int) -> bytes:
     return b"".join((*kept, text[end:])) if depth <= most else text
 
 
-def _decode(text: bytes, what: str) -> str:
+def _decode_utf8(text: bytes, what: str) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError as error:
@@ -200,7 +203,7 @@ class _Refused(Exception):
         self.expected = expected
 
 
-def _mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typing.Any]:
+def _build_unique_mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typing.Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
         seen: set[str] = set()
@@ -209,20 +212,20 @@ def _mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typing.Any]:
     return made
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > _MOST_DIGITS:
         raise _Refused(text, f"a number of at most {_MOST_DIGITS} digits")
     return int(text)
 
 
-def _number(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise _Refused(text, "a number of 64 bits")
     return number
 
 
-def _constant(text: str) -> typing.NoReturn:
+def _refuse_constant(text: str) -> typing.NoReturn:
     raise _Refused(text, "a number")
 
 

@@ -47,7 +47,7 @@ def parse_challenge(header: str) -> typing.Optional[Challenge]:
     )
 
 
-def _decoded(text: str) -> typing.Any:
+def _decode_answer(text: str) -> typing.Any:
     """JSON; None where it is none. What it is of may be a secret, so that no error has a part of it."""
     try:
         return decode_json(text, "registry", most_bytes=_MOST_ANSWER, unique=False)
@@ -60,7 +60,7 @@ def parse_logins(text: str) -> Logins:
 
     :raises RdmaError: it is none. No message holds a part of it
     """
-    data = _decoded(text)
+    data = _decode_answer(text)
     entries = data.get("auths", {}) if isinstance(data, dict) else None
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise RdmaError("it is no file of users of registries: expected JSON with a mapping auths")
@@ -94,7 +94,7 @@ def token_of(text: str) -> str:
 
     :raises RdmaError: it holds none
     """
-    data = _decoded(text)
+    data = _decode_answer(text)
     found = (data.get("token") or data.get("access_token")) if isinstance(data, dict) else None
     # it becomes a line of HTTP
     if not isinstance(found, str) or not re.fullmatch(r"[\x21-\x7e]{1,65536}", found):
@@ -107,7 +107,7 @@ def parse_tags(text: str) -> tuple[str, ...]:
 
     :raises RdmaError: it is none
     """
-    data = _decoded(text)
+    data = _decode_answer(text)
     tags = data.get("tags") if isinstance(data, dict) else None
     if not isinstance(data, dict) or "tags" not in data or not isinstance(tags, (list, type(None))):
         raise RdmaError("the registry gave no list of tags")

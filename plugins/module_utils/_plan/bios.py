@@ -29,8 +29,8 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
         for attribute in select_concerned(setting, values):
             if _is_done(bios, key, attribute, values):
                 continue
-            after = _value(key, attribute, values)
-            refusal = _refusal(bios, key, attribute, values, after)
+            after = _find_allowed_value(key, attribute, values)
+            refusal = _find_refusal(bios, key, attribute, values, after)
             if refusal:
                 refusals.append(refusal)
             else:
@@ -68,7 +68,7 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
     return is_right(key, attribute, attribute.pending, wanted) is True and not (without_job and not now)
 
 
-def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
+def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
     """Return the first of the wanted values that the attribute may take, as the BMC tells it; None where it may take
     none of them."""
     for one in wanted:
@@ -90,7 +90,7 @@ def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
     )
 
 
-def _refusal(
+def _find_refusal(
     bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any
 ) -> typing.Optional[BiosRefusal]:
     seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"

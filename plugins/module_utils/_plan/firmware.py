@@ -32,10 +32,10 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
     values = dict.fromkeys(item for hca in seen.hcas for item in wishes_of(hca.address).items())
     problems = [f"the value {value!r} of {name} is none" for name, value in values if not _VALUE.match(value)]
     for hca in seen.hcas:
-        problems += [f"{hca.address}: {problem}" for problem in _problems(hca, wishes_of(hca.address))]
+        problems += [f"{hca.address}: {problem}" for problem in _list_firmware_problems(hca, wishes_of(hca.address))]
     if problems:
         raise FirmwareError("; ".join(problems), "Nothing was set. Correct it, or name other devices")
-    return tuple(_change(hca, wishes_of(hca.address)) for hca in seen.hcas)
+    return tuple(_build_firmware_change(hca, wishes_of(hca.address)) for hca in seen.hcas)
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
@@ -49,10 +49,10 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
 
 def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
     """Return the names of wishes that are not what the next reset brings."""
-    return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
+    return tuple(name for name, value in wishes.items() if not _is_next_value(seen, name, value))
 
 
-def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
+def _list_firmware_problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
     if hca.errors or not hca.settings:
         yield "; ".join(hca.errors) or "; ".join(hca.not_asked) or "its settings are not known"
         return
@@ -64,25 +64,25 @@ def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
         if setting is None:
             hint = ": it shows after ADVANCED_PCI_SETTINGS is True and the HCA was reset" if name in _ADVANCED else ""
             yield f"its firmware has no setting {name}{hint}"
-        elif setting.read_only and not _is(hca, name, value):
+        elif setting.read_only and not _is_next_value(hca, name, value):
             yield f"{name} is read-only"
 
 
-def _change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
+def _build_firmware_change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
     names = list_unmet(hca, wishes)
     return FirmwareChange(
         hca.address,
         hca.device,
-        {name: _next(hca, name) for name in names},
+        {name: _get_next_value(hca, name) for name in names},
         {name: _for_tool(wishes[name]) for name in names},
     )
 
 
-def _is(hca: HcaFirmware, name: str, value: str) -> bool:
-    return same(_next(hca, name), value)
+def _is_next_value(hca: HcaFirmware, name: str, value: str) -> bool:
+    return same(_get_next_value(hca, name), value)
 
 
-def _next(hca: HcaFirmware, name: str) -> str:
+def _get_next_value(hca: HcaFirmware, name: str) -> str:
     setting = hca.setting(name)
     return setting.next or "N/A" if setting is not None else "N/A"
 

@@ -31,19 +31,19 @@ def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Ste
     """
     found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
-    new = _new(machines)
+    new = _collect_roll_reasons(machines)
     waiting = {step.pool for step in steps if step.pool}
     if waiting:
         rolls = tuple(roll_of(pool, _list_members(pool, pools)) for pool in machines.pools if pool.name in waiting)
-        return tuple(_waits(step, pools.get(step.node), waiting, new) for step in steps), rolls
-    if not any(_differs(step) and _name(pools.get(step.node)) in new for step in steps):
+        return tuple(_plan_pool_wait(step, pools.get(step.node), waiting, new) for step in steps), rolls
+    if not any(_needs_reboot(step) and _get_pool_name(pools.get(step.node)) in new for step in steps):
         return tuple(steps), ()
     rolls = tuple(
         roll_of(pool, _list_members(pool, pools), _find_rivals(pool, machines))
         for pool in machines.pools
         if pool.name in new and _list_members(pool, pools)
     )
-    return tuple(_rides(step, pools.get(step.node), new) for step in steps), rolls
+    return tuple(_join_pool_roll(step, pools.get(step.node), new) for step in steps), rolls
 
 
 def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
@@ -62,10 +62,10 @@ def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
         f"MachineConfigPool {', '.join(sorted(names))} is not rolled now, so that no node is rebooted twice:"
         f" {'; '.join(why[:5])}."
     )
-    return tuple(_held(step, text) if step in mine else step for step in steps), ()
+    return tuple(_hold_back_step(step, text) if step in mine else step for step in steps), ()
 
 
-def _new(machines: Machines) -> dict[str, tuple[str, ...]]:
+def _collect_roll_reasons(machines: Machines) -> dict[str, tuple[str, ...]]:
     """Return why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it
     let them go."""
     found = {}
@@ -94,16 +94,18 @@ def _list_members(pool: MachinePool, pools: typing.Mapping[str, MachinePool]) ->
     return tuple(name for name, one in pools.items() if one.name == pool.name)
 
 
-def _name(pool: typing.Optional[MachinePool]) -> str:
+def _get_pool_name(pool: typing.Optional[MachinePool]) -> str:
     return "" if pool is None else pool.name
 
 
-def _differs(step: NodeStep) -> bool:
+def _needs_reboot(step: NodeStep) -> bool:
     """Return whether a setting of a node waits for a reboot, and was not tried yet."""
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 
-def _rides(step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mapping[str, tuple[str, ...]]) -> NodeStep:
+def _join_pool_roll(
+    step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mapping[str, tuple[str, ...]]
+) -> NodeStep:
     if pool is None or pool.name not in new:
         return step
     if step.phase == "begin" and step.action in ("reboot", "nothing") and not step.untaken:
@@ -112,7 +114,7 @@ def _rides(step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mappi
     return dataclasses.replace(step, also=pool.name, reasons=new[pool.name])
 
 
-def _waits(
+def _plan_pool_wait(
     step: NodeStep, pool: typing.Optional[MachinePool], waiting: typing.Container[str], new: typing.Container[str]
 ) -> NodeStep:
     if pool is None or step.pool or step.blockers:
@@ -120,7 +122,7 @@ def _waits(
     if pool.name in waiting:
         # the operator has it away, or will: no BMC resets it meanwhile
         return dataclasses.replace(step, action="reboot", phase="wait", pool=pool.name, untaken=())
-    if _differs(step) and pool.name in new:
+    if _needs_reboot(step) and pool.name in new:
         return dataclasses.replace(
             step,
             blockers=(
@@ -130,7 +132,7 @@ def _waits(
     return step
 
 
-def _held(step: NodeStep, text: str) -> NodeStep:
+def _hold_back_step(step: NodeStep, text: str) -> NodeStep:
     alone = dataclasses.replace(step, pool="", also="", reasons=())
     if not step.pool or step.blockers:
         return alone

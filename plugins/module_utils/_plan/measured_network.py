@@ -78,8 +78,8 @@ def copy_of(
     """
     title = f"NetworkAttachmentDefinition {fabric.network.namespace}/{fabric.network.name}"
     try:
-        config = _config(found, fabric, cluster)
-        resource = _resource(found, fabric, cluster)
+        config = _read_cni_config(found, fabric, cluster)
+        resource = _read_resource_name(found, fabric, cluster)
     except _Different as problem:
         raise ForeignNetwork(f"{title}: {problem}") from problem
     metadata: Object = {
@@ -101,8 +101,8 @@ class _Different(Exception):
     """An error with the difference between the object and the intent."""
 
 
-def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
-    config = _decode(found)
+def _read_cni_config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
+    config = _decode_cni_config(found)
     if "plugins" in config:
         plugins, around = config["plugins"], config
     else:
@@ -111,15 +111,15 @@ def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: Clu
     if not isinstance(plugins, list) or not plugins or not all(isinstance(item, dict) for item in plugins):
         raise _Different("it has no list of plugins")
     if not isinstance(around.get("cniVersion"), str) or not _VERSION.fullmatch(around["cniVersion"]):
-        raise _Different(f"cniVersion is {_shown(around.get('cniVersion'))}")
-    _same("name", around.get("name"), fabric.network.name)
-    _only(around, ("cniVersion", "name", "plugins"))
-    _first(plugins[0], fabric, cluster)
-    _same("the chained plugins", plugins[1:], [dict(item) for item in fabric.network.meta_plugins])
+        raise _Different(f"cniVersion is {_format_short_json(around.get('cniVersion'))}")
+    _require_equal_values("name", around.get("name"), fabric.network.name)
+    _require_known_keys(around, ("cniVersion", "name", "plugins"))
+    _require_main_plugin(plugins[0], fabric, cluster)
+    _require_equal_values("the chained plugins", plugins[1:], [dict(item) for item in fabric.network.meta_plugins])
     return config
 
 
-def _decode(found: typing.Mapping[str, typing.Any]) -> Object:
+def _decode_cni_config(found: typing.Mapping[str, typing.Any]) -> Object:
     spec = found.get("spec")
     text = spec.get("config") if isinstance(spec, dict) else None
     if not isinstance(text, str) or not text:
@@ -133,17 +133,19 @@ def _decode(found: typing.Mapping[str, typing.Any]) -> Object:
     return config
 
 
-def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
+def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
     """The plugin that makes the interface."""
-    wanted, settings = _wanted(fabric, cluster), _SETTINGS if find_traits(fabric).functions else {}
+    wanted, settings = _render_required_plugin(fabric, cluster), _SETTINGS if find_traits(fabric).functions else {}
     for key in dict.fromkeys([*wanted, *plugin]):
         if key in wanted:
-            _same(key, plugin.get(key), wanted[key])
+            _require_equal_values(key, plugin.get(key), wanted[key])
         elif key not in settings or not settings[key](plugin[key]):
-            raise _Different(f"{_shown(key)} is {_shown(plugin[key])}, which the intent does not say")
+            raise _Different(
+                f"{_format_short_json(key)} is {_format_short_json(plugin[key])}, which the intent does not say"
+            )
 
 
-def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
+def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Return the parts of the object that must be as the intent gives them."""
     kind = attachment_kind(fabric)
     if not find_traits(fabric).functions:
@@ -152,32 +154,34 @@ def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
     return {"type": _TYPES[kind], "ipam": json.loads(addresses) if addresses else {}}
 
 
-def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
+def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
     """Return the device plugin's resource that the network names; empty when it needs none."""
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
     needed = find_traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE
     if said or needed:
-        _same(f"the annotation {RESOURCE}", said, wanted)
+        _require_equal_values(f"the annotation {RESOURCE}", said, wanted)
     return str(said)
 
 
-def _same(what: str, seen: typing.Any, wanted: typing.Any) -> None:
+def _require_equal_values(what: str, seen: typing.Any, wanted: typing.Any) -> None:
     # as text: in Python true is 1
-    if _text(seen) != _text(wanted):
-        raise _Different(f"{what} is {_shown(seen)}, the intent says {_shown(wanted)}")
+    if _format_json(seen) != _format_json(wanted):
+        raise _Different(f"{what} is {_format_short_json(seen)}, the intent says {_format_short_json(wanted)}")
 
 
-def _only(mapping: Object, keys: typing.Sequence[str]) -> None:
+def _require_known_keys(mapping: Object, keys: typing.Sequence[str]) -> None:
     for key in mapping:
         if key not in keys:
-            raise _Different(f"{_shown(key)} is {_shown(mapping[key])}, which the intent does not say")
+            raise _Different(
+                f"{_format_short_json(key)} is {_format_short_json(mapping[key])}, which the intent does not say"
+            )
 
 
-def _text(value: typing.Any) -> str:
+def _format_json(value: typing.Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: typing.Any) -> str:
-    text = _text(value)
+def _format_short_json(value: typing.Any) -> str:
+    text = _format_json(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

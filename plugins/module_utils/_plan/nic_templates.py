@@ -95,7 +95,7 @@ def by_operator(
     for membership in memberships:
         fabric = fabrics[membership.fabric]
         for kind, group in _make_groups(membership, fabric, platforms, fleet).items():
-            made = _template(fabric, kind, group, fleet)
+            made = _build_nic_template(fabric, kind, group, fleet)
             ours = isinstance(made, dict) and any(item.ours and item.name == made["metadata"]["name"] for item in there)
             if all(card.settled for card in group) and not ours:
                 continue
@@ -114,7 +114,7 @@ def by_operator(
                     ] = None
             chosen = [card for card in group if card.nic.name not in left_out]
             if chosen and not isinstance(made, str) and doubtful:
-                made = _template(fabric, kind, chosen, fleet, by_serial=True)
+                made = _build_nic_template(fabric, kind, chosen, fleet, by_serial=True)
             if isinstance(made, str) or not chosen or (all(card.settled for card in chosen) and not ours):
                 continue
             objects.append((fabric.name, made))
@@ -138,7 +138,7 @@ def find_progress(
     gone."""
     if state is None:
         return "waits", "its NicDevice is gone"
-    if not _holds(state.template, template):
+    if not _has_template_values(state.template, template):
         return (
             "failed",
             (
@@ -242,7 +242,7 @@ def _settled(
     return (function.sriov_total or 0) >= fabric.virtual_functions
 
 
-def _template(
+def _build_nic_template(
     fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet, by_serial: bool = False
 ) -> typing.Union[Object, str]:
     """For these cards alone: its selector has their addresses. A text says why there is none.
@@ -343,5 +343,5 @@ def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
         left = {serial: nodes - gone for serial, nodes in left.items()}
 
 
-def _holds(has: typing.Mapping[str, typing.Any], template: Object) -> bool:
+def _has_template_values(has: typing.Mapping[str, typing.Any], template: Object) -> bool:
     return bool(template) and all(has.get(key) == value for key, value in template.items())

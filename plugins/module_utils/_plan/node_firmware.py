@@ -81,7 +81,9 @@ def plan_host(node: str, memberships: typing.Iterable[Membership], platform: Nod
                 continue
             lacks = [
                 Unmet(function.address, wish, setting, now, stored)
-                for wish, setting, stored in _known(list_desired_settings(fabric, seen, fleet.intent), seen)
+                for wish, setting, stored in _list_known_settings(
+                    list_desired_settings(fabric, seen, fleet.intent), seen
+                )
                 for now in [is_in_force(wish, setting, fabric, function)]
                 if not (now and stored)
             ]
@@ -167,7 +169,7 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
     return found
 
 
-def _known(
+def _list_known_settings(
     wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
 ) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
     """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""

@@ -22,7 +22,7 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
         wanted = str(host.memlock.limit_bytes or "unlimited")
-        if _values(tuning, "memlock", "containerd") != {wanted}:
+        if _collect_row_values(tuning, "memlock", "containerd") != {wanted}:
             notes.append(
                 f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd where"
                 " it is another. Containers run on"
@@ -34,7 +34,7 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
         else {"topology_manager": kubelet.topology_manager_policy, "cpu_manager": kubelet.cpu_manager_policy}
     )
     for row, policy in asked.items():
-        values = _values(tuning, row)
+        values = _collect_row_values(tuning, row)
         if policy is not None and values != {policy}:
             has = ", ".join(sorted(values)) or "an unknown one"
             what = f"the kubelet has {has} as policy of its {row.replace('_', ' ')}, and {policy} is wanted"
@@ -69,6 +69,6 @@ def of_functions(
     return (f"stage network: the SR-IOV network operator drains the node for its VFs ({', '.join(changed)}). {why}",)
 
 
-def _values(tuning: ObservedTuning, row: str, where: str = "") -> set[str]:
+def _collect_row_values(tuning: ObservedTuning, row: str, where: str = "") -> set[str]:
     readings = tuning.value.rows.get(row, ()) if tuning.value is not None and tuning.error is None else ()
     return {reading.value for reading in readings if not where or where in reading.where}

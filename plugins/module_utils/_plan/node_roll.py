@@ -78,7 +78,7 @@ def plan(
     names = tuple(seen if inventory is None else inventory)
     # a node of which nobody knows anything has a step while its MachineConfigPool reboots it
     every = tuple(
-        _step(name, seen.get(name, NodeDifferences()), known.get(name), cluster, names)
+        _plan_node_step(name, seen.get(name, NodeDifferences()), known.get(name), cluster, names)
         for name in names
         if name in seen or name in known
     )
@@ -102,7 +102,7 @@ def plan(
     free = find_room(cluster, intent, names, ours)
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
-        told = folded([f"{step.node} ({_reasons(step)})" for step in resets], 5)
+        told = folded([f"{step.node} ({_describe_reset_reasons(step)})" for step in resets], 5)
         refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
         refusal += "When the nodes may go down, set rdma_cluster.disruption to reboot."
         return RollPlan(tuple(steps), most, limit, refusal)
@@ -202,7 +202,9 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
     )
-    pauses = (f"{check}: paused until {', '.join(_watched(check, planned))} is back" for check in planned.pauses)
+    pauses = (
+        f"{check}: paused until {', '.join(_list_watched_nodes(check, planned))} is back" for check in planned.pauses
+    )
     rolls = (_pool_line(pool) for pool in planned.rolls)
     # the machine config operator goes on by itself
     several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
@@ -217,7 +219,7 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
     )
 
 
-def _watched(check: HealthCheck, planned: RollPlan) -> list[str]:
+def _list_watched_nodes(check: HealthCheck, planned: RollPlan) -> list[str]:
     return [step.node for step in planned.steps if step.goes and check.watches(step.node)]
 
 
@@ -229,11 +231,15 @@ def _pool_line(pool: PoolPlan) -> str:
 
 def line(step: NodeStep) -> str:
     """One step in words."""
-    return "; ".join((_line(step), *step.notes))
+    return "; ".join((_describe_step(step), *step.notes))
 
 
-def _line(step: NodeStep) -> str:
-    also = f"; after that, rebooted by {_operator(step.also)} as well: {', '.join(step.reasons)}" if step.also else ""
+def _describe_step(step: NodeStep) -> str:
+    also = (
+        f"; after that, rebooted by {_describe_pool_operator(step.also)} as well: {', '.join(step.reasons)}"
+        if step.also
+        else ""
+    )
     if also and step.action == "power_cycle":
         also += " (its reboot is no power cycle)"
     if step.untaken:
@@ -255,8 +261,8 @@ def _line(step: NodeStep) -> str:
             if step.differences
             else "one reboot"
         )
-        return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (
-            f": {_reasons(step)}" if step.differences or step.reasons else ""
+        return f"{step.node}: {does} by {_describe_pool_operator(step.pool)}{pods}" + (
+            f": {_describe_reset_reasons(step)}" if step.differences or step.reasons else ""
         )
     what = {
         "set": "set",
@@ -267,14 +273,14 @@ def _line(step: NodeStep) -> str:
     # the kubelet of the node can write there too
     taken_up = f"{taken_up}, as its annotation {ANNOTATION} says" if taken_up else None
     does = taken_up or what.get(step.action, "nothing" if step.also else "finish what a run began")
-    return f"{step.node}{turn}: {does}" + (f": {_reasons(step)}" if step.differences else "") + also
+    return f"{step.node}{turn}: {does}" + (f": {_describe_reset_reasons(step)}" if step.differences else "") + also
 
 
-def _operator(pool: str) -> str:
+def _describe_pool_operator(pool: str) -> str:
     return f"the machine config operator (MachineConfigPool {pool})"
 
 
-def _reasons(step: NodeStep) -> str:
+def _describe_reset_reasons(step: NodeStep) -> str:
     """Of its reset by its BMC, or of its reboot by the roll of its pool."""
     return ", ".join(
         (
@@ -298,7 +304,7 @@ def list_untaken(
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
 
 
-def _step(
+def _plan_node_step(
     name: str,
     seen: NodeDifferences,
     node: typing.Optional[ClusterNode],
@@ -308,10 +314,10 @@ def _step(
     differences = seen.differences
     step = NodeStep(name, choose_action(differences), differences, notes=seen.notes)
     if node is None:
-        return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
+        return _add_blockers(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
     broken = name in cluster.marks and cluster.marks[name] is None
     if broken and (differences or node.unschedulable):
-        return _blocked(
+        return _add_blockers(
             step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-"
         )
     mark = cluster.marks.get(name)
@@ -327,16 +333,16 @@ def _step(
             step, action="power_cycle" if step.action == "power_cycle" else "reboot", phase="wait"
         )
     if node.boot_id and any(boot != node.boot_id for boot in seen.boots):
-        return _blocked(
+        return _add_blockers(
             step,
             "unknown",
             "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks"
             " again",
         )
     if seen.error:
-        return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
+        return _add_blockers(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
-        return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
+        return _add_blockers(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
     again = list_untaken((*differences, *seen.unset), mark, node.boot_id)
     if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
@@ -345,11 +351,11 @@ def _step(
             step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin"
         )
     if seen.refusals:
-        return _blocked(step, step.action, *seen.refusals)
+        return _add_blockers(step, step.action, *seen.refusals)
     return step
 
 
-def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
+def _add_blockers(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
     return dataclasses.replace(
         step, action=action, blockers=tuple(one if one.endswith(".") else f"{one}." for one in why)
     )

@@ -110,7 +110,7 @@ def refused(seen: OperatorsSeen) -> tuple[str, ...]:
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
 
 
-def _open(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list[Needed]:
+def _list_needed_operators(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list[Needed]:
     rows = needed(intent, seen.job, seen.olm)
     if any(row.operator.name in refused(seen) for row in rows) or seen.errors:
         # what was not read may be there
@@ -123,7 +123,7 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
     has made before."""
     if seen.olm:
         return ()
-    rows = [(row.operator, find_chart(row.operator, wishes)) for row in _open(intent, seen, wishes)]
+    rows = [(row.operator, find_chart(row.operator, wishes)) for row in _list_needed_operators(intent, seen, wishes)]
     return tuple(
         Release(
             operator.name,
@@ -202,7 +202,7 @@ def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
         return ()
     return tuple(
         found
-        for row in _open(intent, seen, wishes)
+        for row in _list_needed_operators(intent, seen, wishes)
         if _wants_package(row.operator, seen) and (found := find_package(row.operator, wishes)) is not None
     )
 
@@ -236,7 +236,7 @@ def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) 
     """Operators that OLM has installed, with their namespaces, and that lack the object without which they do
     nothing."""
     found = []
-    for row in _open(intent, seen, wishes):
+    for row in _list_needed_operators(intent, seen, wishes):
         done = [
             item
             for item in seen.packages.get(row.operator.name, ())

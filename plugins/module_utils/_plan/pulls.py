@@ -66,11 +66,11 @@ def collect_pulls(
         name = row.operator.name
         chart = find_chart(row.operator, wishes)
         if olm:
-            _package(made, row, wishes, openshift)
+            _add_package(made, row, wishes, openshift)
         elif chart is None:
             made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'nothing brings it'}")
         else:
-            _chart(made, name, chart, seen.get(name, ChartSeen(error="its chart was not rendered")))
+            _add_chart(made, name, chart, seen.get(name, ChartSeen(error="its chart was not rendered")))
     return made.done()
 
 
@@ -79,7 +79,7 @@ def is_remote(chart: OperatorChart) -> bool:
     return bool(chart.repository) or chart.reference.startswith(OCI)
 
 
-def _chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) -> None:
+def _add_chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) -> None:
     who = f"operator {name}"
     if is_remote(chart):
         made.charts.append(ChartPull(chart.reference, chart.version, (who,), chart.repository))
@@ -89,7 +89,7 @@ def _chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) -> Non
         made.image(image, who)
 
 
-def _package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: str) -> None:
+def _add_package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: str) -> None:
     name, found = row.operator.name, find_package(row.operator, wishes)
     if found is None or row.operator.package is None:
         made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'no catalog has it'}")

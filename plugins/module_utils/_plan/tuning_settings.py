@@ -24,14 +24,14 @@ def collect_settings(intent: Intent) -> Settings:
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
     rows: list[str] = []
     for row in ROWS if intent.cluster.tuning.set else ():
-        value = _value(row, wanted(intent, row).rule)
+        value = _find_tuned_value(row, wanted(intent, row).rule)
         if row.setting is not None and value is not None:
             sections[row.setting.section][row.setting.key] = value
             rows.append(row.name)
     return Settings(**sections, rows=tuple(rows))
 
 
-def _value(row: TuningRow, rule: str) -> typing.Optional[str]:
+def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
     """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away
     what fits.
 

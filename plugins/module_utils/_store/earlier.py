@@ -20,7 +20,9 @@ def earlier(folder: FactFolder) -> Earlier:
     :raises FileError: this run, or the folder of the kept ones, can't be read
     """
     start = folder.start()
-    found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _measured(path, run, start))
+    found, unread = read_earlier(
+        folder.report_dir, folder.run, lambda path, run: _read_measured_pairs(path, run, start)
+    )
     measured = {run: pairs for run, pairs in found.items() if pairs}
     figures: dict[PairKey, list[float]] = {}
     for pairs in measured.values():
@@ -33,7 +35,7 @@ def earlier(folder: FactFolder) -> Earlier:
     return Earlier(tuple(measured), unread, tuple(pairs_of_all))
 
 
-def _measured(path: str, run: str, now: RunStart) -> dict[PairKey, float]:
+def _read_measured_pairs(path: str, run: str, now: RunStart) -> dict[PairKey, float]:
     """In Gb/s; what was measured again counts, as it came last."""
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics:

@@ -24,12 +24,12 @@ def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
     :raises FileError: the folder of the runs can't be read
     """
     found, unread = read_earlier(
-        report_dir, run, lambda path, name: collect_readings(name, _seen(path, name)), MOST_RUNS
+        report_dir, run, lambda path, name: collect_readings(name, _read_topologies(path, name)), MOST_RUNS
     )
     return EarlierErrors(tuple(reading for reading in found.values() if reading.ends), unread)
 
 
-def _seen(path: str, run: str) -> typing.Iterator[SeenTopology]:
+def _read_topologies(path: str, run: str) -> typing.Iterator[SeenTopology]:
     start, folder = read_start(path), FactFolder(path, run)
     chosen = folder.value("vantage_points") or () if start is not None else ()
     for node in chosen:

@@ -104,7 +104,7 @@ class _Once:
         self._digest.update(part)
         return part
 
-    def seek(self, *_place: int) -> typing.NoReturn:
+    def seek(self, *_parse_member_path: int) -> typing.NoReturn:
         raise tarfile.ReadError("a part of it would be read twice")
 
     def finished(self) -> str:
@@ -186,8 +186,8 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
             # a link that came in the meantime is not followed
             text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
             sums[name] = hashlib.sha256(text).hexdigest()
-            _add(tar, f"{top}/{name}", text)
-        _add(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
+            _add_member(tar, f"{top}/{name}", text)
+        _add_member(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
     write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
     return Packed(sums, left_out, hashlib.sha256(handle.getbuffer()).hexdigest())
 
@@ -207,7 +207,7 @@ def unpack(
     :raises FileError: it is another one than was signed, no archive of ours, something in it would lead out of the
         folder, or something is not what was packed
     """
-    with _opened(archive) as stream:
+    with _open_archive(archive) as stream:
         sha256 = _Once(stream).finished()
         if signed and sha256 != signed.strip().lower():
             seen = f"{archive} is not what was signed: its SHA-256 is {sha256}; expected {signed}"
@@ -216,11 +216,11 @@ def unpack(
                 "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked",
             )
         stream.seek(0)
-        return Unpacked(_unpack(archive, stream, sha256, target, finish), sha256)
+        return Unpacked(_unpack_archive(archive, stream, sha256, target, finish), sha256)
 
 
 @contextlib.contextmanager
-def _opened(archive: str) -> typing.Iterator[typing.BinaryIO]:
+def _open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
     """:raises FileError: it can't be opened, or is no regular file: a FIFO or a device would never end"""
     remedy = "Look whether it is there, and this user may read it"
     try:
@@ -234,7 +234,7 @@ def _opened(archive: str) -> typing.Iterator[typing.BinaryIO]:
         yield stream
 
 
-def _unpack(
+def _unpack_archive(
     archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]
 ) -> Sums:
     """:param sha256: of all of the stream, as it was read a moment ago"""
@@ -248,7 +248,7 @@ def _unpack(
         ) from error
     try:
         once = _Once(stream)
-        sums = _unpacked(archive, once, os.fstat(stream.fileno()).st_size, fresh)
+        sums = _unpack_members(archive, once, os.fstat(stream.fileno()).st_size, fresh)
         if once.finished() != sha256:
             raise FileError(
                 f"{archive} was changed while it was read",
@@ -258,7 +258,7 @@ def _unpack(
             finish(fresh)
             os.rename(fresh, target)
         else:
-            _same(target, sums)
+            _require_same_folder(target, sums)
             for name in [name for name in _all_in(target) if _MADE.fullmatch(name)]:
                 remove(os.path.join(target, name), target)
             finish(target)
@@ -310,23 +310,23 @@ def _clean_json(text: str) -> str:
     return text if clean == data else json.dumps(clean, sort_keys=True, separators=(",", ":")) + "\n"
 
 
-def _add(tar: tarfile.TarFile, name: str, text: bytes) -> None:
+def _add_member(tar: tarfile.TarFile, name: str, text: bytes) -> None:
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = len(text), 0o644, 0
     tar.addfile(member, io.BytesIO(text))
 
 
-def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
+def _unpack_members(archive: str, once: _Once, size: int, folder: str) -> Sums:
     """:raises FileError: a member that is none of ours, or not what was packed"""
     found: Sums = {}
     total, tops, told = 0, set(), None
-    most_bytes, most_files = _most(size)
+    most_bytes, most_files = _compute_limits(size)
     with _Bounded(filename="", mode="rb", fileobj=once) as stream:
         # the ends of its members, and what fills up its last block
         stream.most = most_bytes + 512 * 3 * most_files
         with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:
             for member in _list_members(tar):
-                top, name = _place(archive, member, folder)
+                top, name = _parse_member_path(archive, member, folder)
                 tops.add(top)
                 total += member.size
                 if (
@@ -346,17 +346,17 @@ def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
                         " look where it comes from",
                     )
                 if name == SUMS:
-                    told = _told(tar, member, most_files)
+                    told = _read_checksums(tar, member, most_files)
                     continue
                 digest = hashlib.sha256()
                 write = _hash_alone if _PAGES.fullmatch(name) else write_parts
-                write(os.path.join(folder, name), _hashed(_content(tar, member), digest))
+                write(os.path.join(folder, name), _update_digest(_read_member(tar, member), digest))
                 found[name] = digest.hexdigest()
-    _compare(archive, told, found)
+    _require_matching_sums(archive, told, found)
     return found
 
 
-def _most(size: int) -> tuple[int, int]:
+def _compute_limits(size: int) -> tuple[int, int]:
     """Bytes and files that an archive of ``size`` bytes may have."""
     return min(MOST_BYTES, _FREE_BYTES + MOST_RATIO * size), min(
         MOST_FILES, _FREE_FILES + size // LEAST_BYTES_OF_A_FILE
@@ -373,7 +373,7 @@ def _list_members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
         tar.members.clear()  # type: ignore[attr-defined]
 
 
-def _hashed(parts: typing.Iterable[bytes], digest: typing.Any) -> typing.Iterator[bytes]:
+def _update_digest(parts: typing.Iterable[bytes], digest: typing.Any) -> typing.Iterator[bytes]:
     for part in parts:
         digest.update(part)
         yield part
@@ -384,7 +384,7 @@ def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
         pass
 
 
-def _place(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
+def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
     """Return the folder and the path in it that a member asks for.
 
     :raises FileError: it is no regular file of ours below the one folder
@@ -419,7 +419,7 @@ def _place(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str
     return top, name
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[bytes]:
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[bytes]:
     stream = tar.extractfile(member)
     while stream is not None:
         part = stream.read(_MOST_AT_ONCE)
@@ -428,7 +428,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterator[b
         yield part
 
 
-def _told(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
+def _read_checksums(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
     """Return the checksums, line by line until one is none; and whether all are.
 
     :param most: lines
@@ -446,7 +446,7 @@ def _told(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sum
     return expected, False
 
 
-def _compare(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums) -> None:
+def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums) -> None:
     """:raises FileError: a file was changed, added or taken away"""
     if told is None:
         raise FileError(
@@ -466,7 +466,7 @@ def _compare(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums
         )
 
 
-def _same(target: str, sums: Sums) -> None:
+def _require_same_folder(target: str, sums: Sums) -> None:
     """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. What is
     made anew doesn't count"""
     remedy = "Name another folder in rdma_report_dir, or remove this one"

@@ -166,7 +166,7 @@ class FactFolder:
         data = read_json(path, self.report_dir)
         if data is None:
             return None
-        fact: Fact = _load(Fact, data, path, lambda fact: (fact.time,))
+        fact: Fact = _load_fact_file(Fact, data, path, lambda fact: (fact.time,))
         if (fact.kind, fact.node) != (kind, node):
             raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", _ANEW)
         wrong = contradiction(fact)
@@ -229,7 +229,7 @@ class FactFolder:
         """
         path = os.path.join(self.report_dir, "run.json")
         text = json_of(redact(to_data(start)), 1) + "\n"
-        wrong = _excess(start)
+        wrong = _describe_excess(start)
         if wrong or len(text) > _MOST_OF_A_START:
             raise FileError(
                 f"{path} is not written:"
@@ -292,17 +292,19 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
     data = read_json(path, report_dir, _MOST_OF_A_START)
     if data is None:
         return None
-    start: RunStart = _load(RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes)))
+    start: RunStart = _load_fact_file(
+        RunStart, data, path, lambda start: (start.started, *(item.time for item in start.resumes))
+    )
     # it becomes a part of names of files
     if not _RUN.match(start.run):
         raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
-    wrong = _excess(start)
+    wrong = _describe_excess(start)
     if wrong:
         raise FileError(f"{path}: {wrong}", _ANEW)
     return start
 
 
-def _excess(start: RunStart) -> str:
+def _describe_excess(start: RunStart) -> str:
     """Return what exceeds the limits of a run's start; empty where nothing does."""
     for name, most in _MOST.items():
         value = getattr(start, name)
@@ -323,7 +325,7 @@ def clock() -> datetime.datetime:
     return datetime.datetime.now(datetime.timezone.utc)
 
 
-def _load(
+def _load_fact_file(
     cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
 ) -> typing.Any:
     """:param times: that it names

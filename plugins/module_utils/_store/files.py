@@ -61,7 +61,7 @@ def write_parts(path: str, parts: typing.Iterable[bytes], below: str = "") -> No
 
     :raises FileError: it can't be written
     """
-    with _told(path, "written"), _folder(path, below, make=True) as (folder, name):
+    with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
         temporary = f".{secrets.token_hex(8)}.tmp"
         # the umask of the user says who may read it
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
@@ -80,7 +80,7 @@ def write_new(path: str, text: str, below: str = "") -> None:
 
     :raises FileError: it is there, or can't be written
     """
-    with _told(path, "written"), _folder(path, below, make=True) as (folder, name):
+    with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
         try:
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         except FileExistsError as error:
@@ -100,7 +100,11 @@ def remove(path: str, below: str = "") -> None:
 
     :raises FileError: it can't be removed
     """
-    with contextlib.suppress(FileNotFoundError), _told(path, "removed"), _folder(path, below) as (folder, name):
+    with (
+        contextlib.suppress(FileNotFoundError),
+        _translate_os_errors(path, "removed"),
+        _open_folder(path, below) as (folder, name),
+    ):
         os.unlink(name, dir_fd=folder)
 
 
@@ -111,8 +115,8 @@ def list_names_in(path: str, below: str = "") -> list[str]:
     """
     with (
         contextlib.suppress(FileNotFoundError),
-        _told(path, "read"),
-        _folder(os.path.join(path, "any"), below or path) as (folder, _name),
+        _translate_os_errors(path, "read"),
+        _open_folder(os.path.join(path, "any"), below or path) as (folder, _name),
     ):
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
@@ -128,7 +132,7 @@ def refuse_links(path: str, below: str) -> None:
     :raises FileError: there is a link
     :raises OSError: it can't be looked at
     """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _folder(os.path.join(path, "any"), below):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _open_folder(os.path.join(path, "any"), below):
         pass
 
 
@@ -178,12 +182,12 @@ def opened(path: str, below: str = "", most: int = MOST_BYTES) -> typing.Iterato
     :raises FileError: it can't be read, is no regular file, or too large
     """
     try:
-        with _told(path, "read"):
-            handle = _regular(path, below, most)
+        with _translate_os_errors(path, "read"):
+            handle = _open_regular_file(path, below, most)
     except FileNotFoundError:
         yield None
         return
-    with os.fdopen(handle, "rb") as stream, _told(path, "read"):
+    with os.fdopen(handle, "rb") as stream, _translate_os_errors(path, "read"):
         yield stream
 
 
@@ -198,14 +202,14 @@ def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
         return stream.read(most)
 
 
-def _regular(path: str, below: str, most: int) -> int:
-    with _folder(path, below) as (folder, name):
+def _open_regular_file(path: str, below: str, most: int) -> int:
+    with _open_folder(path, below) as (folder, name):
         # a FIFO is opened at once, and then refused
         try:
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise _refused(path, "it is a link; expected a regular file") from None
+                raise _make_read_error(path, "it is a link; expected a regular file") from None
             raise
     found = os.fstat(handle)
     if stat.S_ISREG(found.st_mode) and found.st_size <= most:
@@ -214,21 +218,21 @@ def _regular(path: str, below: str, most: int) -> int:
     seen = (
         f"it has {found.st_size} bytes; {most} are the most"
         if stat.S_ISREG(found.st_mode)
-        else f"it is {_kind(found)}; expected a regular file"
+        else f"it is {_describe_file_kind(found)}; expected a regular file"
     )
-    raise _refused(path, seen)
+    raise _make_read_error(path, seen)
 
 
-def _refused(path: str, seen: str) -> FileError:
+def _make_read_error(path: str, seen: str) -> FileError:
     return FileError(f"{path} can't be read: {seen}", "Look where the folder comes from")
 
 
-def _kind(found: os.stat_result) -> str:
+def _describe_file_kind(found: os.stat_result) -> str:
     return next((name for test, name in _KINDS if test(found.st_mode)), "a device")
 
 
 @contextlib.contextmanager
-def _told(path: str, done: str) -> typing.Iterator[None]:
+def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
     """Turn an error of the system into one that names the file. A file that is not there is the caller's to judge,
     unless it is to be written."""
     try:
@@ -249,7 +253,7 @@ def _told(path: str, done: str) -> typing.Iterator[None]:
 
 
 @contextlib.contextmanager
-def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[int, str]]:
+def _open_folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[int, str]]:
     """Open the folder of a file, from ``below`` down, without following a link.
 
     :returns: its descriptor, and the name of the file in it
@@ -265,7 +269,7 @@ def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=handle)
-            deeper = _step(handle, part, os.path.join(base, *parts[: place + 1]))
+            deeper = _open_subfolder(handle, part, os.path.join(base, *parts[: place + 1]))
             os.close(handle)
             handle = deeper
         yield handle, name
@@ -273,7 +277,7 @@ def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[
         os.close(handle)
 
 
-def _step(handle: int, part: str, path: str) -> int:
+def _open_subfolder(handle: int, part: str, path: str) -> int:
     try:
         return os.open(part, _PASS | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
     except OSError:

@@ -93,7 +93,7 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
         refuse_links(root, report_dir)
         os.makedirs(root, exist_ok=True)
         _link_all(report_dir, os.path.join(root, f".{run}"), find_folder(report_dir, run))
-        _point(root, run)
+        _update_latest_link(root, run)
         gone = list_kept(report_dir)[:-most]
         for name in gone:
             shutil.rmtree(find_folder(report_dir, name))
@@ -127,13 +127,13 @@ def _link_all(report_dir: str, fresh: str, target: str) -> None:
         source, goal = os.path.join(report_dir, name), os.path.join(fresh, name)
         if os.path.getmtime(source) >= begun:
             os.makedirs(os.path.dirname(goal), exist_ok=True)
-            _link(source, goal)
+            _link_or_copy(source, goal)
     # a run that went on was kept before
     shutil.rmtree(target, ignore_errors=True)
     os.rename(fresh, target)
 
 
-def _link(source: str, goal: str) -> None:
+def _link_or_copy(source: str, goal: str) -> None:
     try:
         os.link(source, goal)
     except OSError:
@@ -141,7 +141,7 @@ def _link(source: str, goal: str) -> None:
         shutil.copy2(source, goal)
 
 
-def _point(root: str, run: str) -> None:
+def _update_latest_link(root: str, run: str) -> None:
     fresh = os.path.join(root, f".{LATEST}")
     if os.path.lexists(fresh):
         os.unlink(fresh)

@@ -26,7 +26,7 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
         try:
             # a log is what any program wrote, so no byte of it may end the reading
             with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-                yield from _lines(file)
+                yield from _read_bounded_lines(file)
         except OSError as error:
             raise RdmaError(
                 f"{path} can't be read: {error.strerror}", "Name a log that is on the controller"
@@ -57,7 +57,7 @@ def has_several_logs(paths: typing.Sequence[str]) -> bool:
     return found > 1
 
 
-def _lines(file: typing.TextIO) -> typing.Iterator[str]:
+def _read_bounded_lines(file: typing.TextIO) -> typing.Iterator[str]:
     """Yield a piece at a time: line by line takes twice as long, and one line of a broken log may be all of it."""
     rest, skip = "", False
     for piece in iter(lambda: file.read(_PIECE), ""):

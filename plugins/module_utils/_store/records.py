@@ -41,12 +41,14 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
     :returns: path of the file
     :raises FileError: the folder or the file can't be written, or it would have more than can be read again
     """
-    path = _path(directory, record.stage)
-    write_text(path, "".join(_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory))
+    path = _get_record_path(directory, record.stage)
+    write_text(
+        path, "".join(_render_record_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory)
+    )
     return path
 
 
-def _lines(path: str, data: dict[str, typing.Any]) -> list[str]:
+def _render_record_lines(path: str, data: dict[str, typing.Any]) -> list[str]:
     """:raises FileError: they are more than can be read again, however its texts are cut"""
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
@@ -66,7 +68,7 @@ def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
 
     :returns: records by stage, and by stage why a file that is there could not be read
     """
-    return _read_all(directory, _read)
+    return _read_all(directory, _read_record)
 
 
 def read_heads(directory: str) -> dict[str, Record]:
@@ -77,7 +79,7 @@ def read_heads(directory: str) -> dict[str, Record]:
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
     """Read the head of one stage's record; None where there is none that can be read."""
     try:
-        return _read_head(_path(directory, stage), stage)
+        return _read_head(_get_record_path(directory, stage), stage)
     except (FileError, LoadError):
         return None
 
@@ -88,10 +90,10 @@ def remove_record(directory: str, stage: str, below: str = "") -> None:
     :param below: as of ``write_record``
     :raises FileError: it can't be removed
     """
-    remove(_path(directory, stage), below or os.path.dirname(directory))
+    remove(_get_record_path(directory, stage), below or os.path.dirname(directory))
 
 
-def _path(directory: str, stage: str) -> str:
+def _get_record_path(directory: str, stage: str) -> str:
     return os.path.join(directory, f"{stage}.jsonl")
 
 
@@ -101,7 +103,7 @@ def _read_all(
     records: dict[str, Record] = {}
     unreadable: dict[str, str] = {}
     for stage in STAGES:
-        path = _path(directory, stage)
+        path = _get_record_path(directory, stage)
         try:
             found = read(path, stage)
         except FileError as error:
@@ -115,36 +117,40 @@ def _read_all(
 
 
 def _read_head(path: str, stage: str) -> typing.Optional[Record]:
-    with _opened(path) as stream:
-        return None if stream is None else _load(_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), stage)[0]
+    with _open_record(path) as stream:
+        return (
+            None
+            if stream is None
+            else _load_head(_decode_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), stage)[0]
+        )
 
 
-def _read(path: str, stage: str) -> typing.Optional[Record]:
+def _read_record(path: str, stage: str) -> typing.Optional[Record]:
     """:raises FileError: it can't be read, or is no JSON
     :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts
         itself
     """
-    with _opened(path) as stream:
+    with _open_record(path) as stream:
         if stream is None:
             return None
         head = stream.readline(_MOST_OF_A_LINE + 1)
-        record, findings = _load(_line(head, path, 1) if head else None, stage)
-        record = dataclasses.replace(record, judged=tuple(_judged(stream, path, stage, findings)))
+        record, findings = _load_head(_decode_line(head, path, 1) if head else None, stage)
+        record = dataclasses.replace(record, judged=tuple(_read_findings(stream, path, stage, findings)))
     wrong = contradiction(record)
     if wrong:
         raise LoadError(stage, wrong, "a record as a run left it")
     return record
 
 
-def _opened(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:
+def _open_record(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:
     return opened(path, os.path.dirname(os.path.dirname(path)), _MOST_BYTES)
 
 
-def _line(line: bytes, path: str, number: int) -> typing.Any:
+def _decode_line(line: bytes, path: str, number: int) -> typing.Any:
     return decoded(line, path, f"line {number}", _MOST_OF_A_LINE)
 
 
-def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
+def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
     """Yield the findings, each of which is judged before the next one is read.
 
     :param findings: how many the head promises
@@ -159,11 +165,11 @@ def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any
                 f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says"
             )
         if line:
-            judged: Judged = load(Judged, _line(line, path, number + 2), f"{stage}.judged[{number}]")
+            judged: Judged = load(Judged, _decode_line(line, path, number + 2), f"{stage}.judged[{number}]")
             yield judged
 
 
-def _load(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
+def _load_head(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
     """Return the record without its findings, and how many its head promises."""
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.again import (
     sign,
     start_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import _read_source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Chosen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -221,7 +221,7 @@ def test_chosen_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: t
     run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
     run.write(source.chosen, value=value)
     with pytest.raises(FileError, match="no list and no mapping of nodes"):
-        _read(run, run.start(), source)
+        _read_source(run, run.start(), source)
 
 
 def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:

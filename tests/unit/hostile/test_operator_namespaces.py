@@ -272,7 +272,7 @@ def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch
     monkeypatch.setattr(operator_namespaces, "read_existing", lambda _cluster, wanted: read.append(wanted))
     tracemalloc.start()
     try:
-        told = operator_namespaces._strangers(cluster, SPACE, False)
+        told = operator_namespaces._describe_foreign_subjects(cluster, SPACE, False)
         assert tracemalloc.get_traced_memory()[1] < 2 * MIB
     finally:
         tracemalloc.stop()

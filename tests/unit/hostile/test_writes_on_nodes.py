@@ -157,7 +157,7 @@ NO_BOOT: typing.Mapping[str, typing.Any] = {
 def test_a_kubelet_that_tells_no_boot_leads_to_no_write(told: dict[str, typing.Any], api: Api) -> None:
     api.serve("Node", [told])
     with pytest.raises(RdmaError, match=r"tells no boot ID|nodeInfo is no mapping"):
-        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n"))
+        _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n"))
 
 
 def test_a_kubelet_that_tells_no_boot_leads_to_no_write_of_a_play(tmp_path: pathlib.Path, api: Api) -> None:
@@ -213,14 +213,14 @@ def test_the_machine_is_compared_too_where_both_tell_it(shown: str, told: str, r
     """The boot ID alone may be known to others."""
     api.serve("Node", [node("worker-1", OWN, systemUUID=told)])
     with contextlib.nullcontext() if right else pytest.raises(RdmaError, match="shows the UUID 4c4c4544"):
-        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n{shown}\n"))
+        _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n{shown}\n"))
 
 
 @pytest.mark.parametrize("text", [None, "", "\n", "no\nboot", f"\n{OWN}\n"])
 def test_a_machine_that_shows_no_boot_is_not_written_on(text: typing.Any, api: Api) -> None:
     api.serve("Node", [node("worker-1", OWN)])
     with pytest.raises(RdmaError, match="shows no boot ID"):
-        _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(text))
+        _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(text))
 
 
 def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alone(
@@ -232,7 +232,7 @@ def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alo
     cluster = api.client(api.url)
 
     def compare(run: str = "run-1") -> None:
-        _confirmed._compare(cluster, "worker-1", True, run, shows(f"{OWN}\n"))
+        _confirmed._require_same_machine(cluster, "worker-1", True, run, shows(f"{OWN}\n"))
 
     def asked() -> int:
         return api.requests["list /api/v1/nodes"]
@@ -246,7 +246,7 @@ def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alo
     assert asked() == 5
     api.put("Node", node("worker-1", ANOTHER))
     with pytest.raises(RdmaError, match="the kubelets of worker-1, b tell one"):
-        _confirmed._compare(cluster, "worker-1", True, "run-1", shows(f"{ANOTHER}\n"))
+        _confirmed._require_same_machine(cluster, "worker-1", True, "run-1", shows(f"{ANOTHER}\n"))
     api.put("Node", node("worker-1", OWN))
     api.put("Node", node("b", OWN))
     now[0] += 60

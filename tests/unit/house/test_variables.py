@@ -145,7 +145,9 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
     ):
         action.work({"show_cluster": False}, variables)
     monkeypatch.setattr(
-        _variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else ""
+        _variables,
+        "_describe_origin",
+        lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else "",
     )
     assert _variables.find_misspelt_of_nodes(of_nodes, variables) == {
         "rdma_bmc_adress": "host_vars/worker-2.yml, line 3"

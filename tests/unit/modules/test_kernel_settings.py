@@ -114,7 +114,9 @@ def test_the_chosen_word_of_several_is_the_value(node: Node, monkeypatch: pytest
     assert not [line for line in node.run(check=True, sysfs={PAGES: "always"})["changes"] if "->" in line]
     # as the kernel shows what it was given
     monkeypatch.setattr(
-        set_kernel_settings, "_set", lambda path, value: node.write(PAGES.lstrip("/"), f"always madvise [{value}]\n")
+        set_kernel_settings,
+        "_set_kernel_value",
+        lambda path, value: node.write(PAGES.lstrip("/"), f"always madvise [{value}]\n"),
     )
     assert f"{PAGES}: [always] madvise never -> never" in node.run(sysfs={PAGES: "never"})["changes"]
     assert not node.run(sysfs={PAGES: "never"})["changed"]

@@ -211,14 +211,14 @@ def test_an_archive_is_opened_once(
     written(folder, {"run.json": '{"run": "forged"}\n'})
     pack(str(folder), str(forgery), "run-1")
     true, false = archive.read_bytes(), forgery.read_bytes()
-    really = evidence._unpack
+    really = evidence._unpack_archive
 
     def unpack_while(change: typing.Callable[[], object]) -> None:
         def changed(*arguments: typing.Any) -> typing.Any:
             change()
             return really(*arguments)
 
-        monkeypatch.setattr(evidence, "_unpack", changed)
+        monkeypatch.setattr(evidence, "_unpack_archive", changed)
 
     unpack_while(lambda: os.replace(forgery, archive))
     assert unpack(str(archive), str(tmp_path / "back"), signed=signed).sha256 == signed

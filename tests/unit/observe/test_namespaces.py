@@ -140,9 +140,9 @@ def test_a_file_on_which_a_namespace_is_mounted_is_known_by_its_number(tmp_path:
     # of the same file system as the namespace of the process
     own = tmp_path / "own"
     own.touch()
-    assert namespaces._identity(str(mounted), str(own)) == f"net:[{mounted.stat().st_ino}]"
-    assert namespaces._identity(str(mounted), "/proc/self/ns/net") == ""
-    assert namespaces._identity(str(tmp_path / "gone"), str(own)) == ""
+    assert namespaces._read_namespace_identity(str(mounted), str(own)) == f"net:[{mounted.stat().st_ino}]"
+    assert namespaces._read_namespace_identity(str(mounted), "/proc/self/ns/net") == ""
+    assert namespaces._read_namespace_identity(str(tmp_path / "gone"), str(own)) == ""
 
 
 def test_in_exclusive_mode_the_rdma_device_is_there_too(node: Node) -> None:

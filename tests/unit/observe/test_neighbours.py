@@ -143,12 +143,12 @@ def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp
     ports = [bytes.fromhex(FRAME.read_text()).replace(b"\x051/1", b"\x05%03d" % number) for number in range(200)]
     junk = [bytes(12) + b"\x88\xcc" + bytes([number]) for number in range(199)]
     wires = {"many": Wire(*ports), "wrong": Wire(*junk, ports[0])}
-    monkeypatch.setattr(observed, "_socket", wires.__getitem__)
+    monkeypatch.setattr(observed, "_open_lldp_socket", wires.__getitem__)
     addresses = tuple(
         f"02:00:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
         for number in range(MOST_ADDRESSES + 1)
     )
-    monkeypatch.setattr(observed, "_known", lambda: {"many": addresses, "wrong": (OTHER,)})
+    monkeypatch.setattr(observed, "_read_neighbours", lambda: {"many": addresses, "wrong": (OTHER,)})
     seen = read_neighbours([str(tmp_path)], node("many", "wrong"), 60.0, str(tmp_path))
     assert [port.port for port in seen.netdevs[0].switch_ports] == [f"{number:03d}" for number in range(MOST_PORTS)]
     assert [len(item.switch_ports) for item in seen.netdevs] == [MOST_PORTS, 1]

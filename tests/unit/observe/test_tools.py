@@ -471,24 +471,24 @@ def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
 def test_servers_of_an_interrupted_run_are_replaced(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
     ibping.start([PortName("mlx5_0", 1)], 60)
-    before = set(ibping._marked())
+    before = set(ibping._list_marked_processes())
     ibping.start([PortName("mlx5_0", 1)], 60)
-    assert before.isdisjoint(ibping._marked())
+    assert before.isdisjoint(ibping._list_marked_processes())
 
 
 def test_a_server_that_nobody_stops_ends_by_itself(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
     ibping.start([PortName("mlx5_0", 1)], 1)
     deadline = time.monotonic() + 20
-    while ibping._marked() and time.monotonic() < deadline:
+    while ibping._list_marked_processes() and time.monotonic() < deadline:
         os.sched_yield()
-    assert not ibping._marked()
+    assert not ibping._list_marked_processes()
 
 
 def test_a_server_that_ignores_sigterm_is_ended(servers: Tools) -> None:
     servers.add("ibping", "trap '' TERM; while :; do sleep 1; done")
     ibping.start([PortName("mlx5_0", 1)], 60)
-    assert len(ibping.stop()) == 1 and not ibping._marked()
+    assert len(ibping.stop()) == 1 and not ibping._list_marked_processes()
 
 
 def test_stop_ends_nobody_else(servers: Tools) -> None:

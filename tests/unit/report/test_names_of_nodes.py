@@ -18,7 +18,7 @@ def test_names_are_taken_out_as_a_whole_and_without_an_expression_for_each(monke
         raise AssertionError("an expression for a node")
 
     monkeypatch.setattr(re, "compile", compiled)
-    found = node_page._alike(
+    found = node_page._group_equal_sheets(
         Sheet(node, wrong=(f"{node}0 and {node} (x.{node}) lack", f"<{node}>")) for node in ("node-1", "node-2")
     )
     assert [[text.replace("node-2", "node-1") for text in said[0]] for said in found] == [

@@ -77,10 +77,10 @@ def count_needed_on_a_node(fabric: Fabric) -> int:
 
 def need(fabric: Fabric, nodes: int) -> str:
     """Return the arithmetic, for a reader."""
-    return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
+    return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {_describe_addresses_per_node(fabric)}"
 
 
-def _each(fabric: Fabric) -> str:
+def _describe_addresses_per_node(fabric: Fabric) -> str:
     """Describe the users of addresses on one node."""
     if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
@@ -169,9 +169,9 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
     pool = find_pool(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
-        findings += run_rule(_blocks, fabric, pool, path, max(1, len(nodes)))
+        findings += run_rule(_check_pool_blocks, fabric, pool, path, max(1, len(nodes)))
     else:
-        findings += run_rule(_capacity, fabric, pool, path, max(1, len(nodes)))
+        findings += run_rule(_check_pool_capacity, fabric, pool, path, max(1, len(nodes)))
         findings += _check_gateway(ipam, pool, path)
     return findings + _check_routes(ipam, pool.network, path)
 
@@ -249,11 +249,11 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
     ]
 
 
-def _blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> typing.Iterator[Finding]:
+def _check_pool_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> typing.Iterator[Finding]:
     yield _check_blocks(fabric, pool, path, nodes)
 
 
-def _capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> typing.Iterator[Finding]:
+def _check_pool_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> typing.Iterator[Finding]:
     yield _check_capacity(fabric, pool, path, nodes)
 
 
@@ -303,7 +303,7 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
             "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and"
             " exclusions are taken off."
         )
-        expected = f"{needed} addresses in each share: {_each(fabric)}"
+        expected = f"{needed} addresses in each share: {_describe_addresses_per_node(fabric)}"
         return _report_bad(
             "validate.addresses",
             f"{path}.pool.{key}",

@@ -35,7 +35,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy)
             for fabric, _ipam in fabrics
         )
-    seen = _legible(seen)
+    seen = _exclude_invalid_networks(seen)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
     findings: list[Finding] = []
     for fabric, ipam in fabrics:
@@ -64,7 +64,7 @@ def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
     return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
-def _legible(seen: AddressFacts) -> AddressFacts:
+def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
     """Return the same, where what is no network counts as unread."""
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
@@ -114,7 +114,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
-    expected = f"{name}: {pool.network}, {_share(wanted.kind, share)} a node"
+    expected = f"{name}: {pool.network}, {_format_node_share(wanted.kind, share)} a node"
     found = next(
         (
             item
@@ -136,7 +136,9 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
             why,
             "Make it, correct pool.name and pool.namespace, or set pool.create.",
         )
-    measured = f"{found.network}, {_share(found.kind, found.share)} a node, shares of {len(found.nodes)} nodes"
+    measured = (
+        f"{found.network}, {_format_node_share(found.kind, found.share)} a node, shares of {len(found.nodes)} nodes"
+    )
     if (found.network, found.share) != (str(pool.network), share):
         return _check_other(fabric, found, measured, expected, wanted.create)
     missing = sorted(set(nodes) - set(found.nodes))
@@ -184,7 +186,7 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
     )
 
 
-def _share(kind: str, share: typing.Optional[int]) -> str:
+def _format_node_share(kind: str, share: typing.Optional[int]) -> str:
     return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
 
 
@@ -192,12 +194,14 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
     """Return the range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     # attachments last: who makes many of them hides nothing that is worse
-    met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")
+    met = sorted(
+        (item for item in taken if _is_overlapping_network(network, item)), key=lambda item: item.kind == "attachment"
+    )
     routes = [
         (route, item)
         for route in _list_routes(ipam)
         for item in taken
-        if item.kind != "attachment" and _meets(route, item)
+        if item.kind != "attachment" and _is_overlapping_network(route, item)
     ]
     if not met and not routes:
         return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
@@ -240,7 +244,7 @@ def _list_routes(ipam: Ipam) -> list[Network]:
     return [network for network in found if network.prefixlen]
 
 
-def _meets(network: Network, taken: UsedNetwork) -> bool:
+def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
     other = ipaddress.ip_network(taken.network)
     return other.version == network.version and network.overlaps(other)
 

@@ -91,7 +91,7 @@ class PairLimits:
         for end, pod in pods.items():
             # an interface that pods share has no function of the pod's own
             found = rates.get((pod.node, pod.physical_function or pod.pci or "")) or by_rail.get((pod.node, pod.rail))
-            self._ends[end] = _carried(fabric, pod, found, shares)
+            self._ends[end] = _compute_end_rate(fabric, pod, found, shares)
 
     def ends(self, pair: PairResult) -> list[EndRate]:
         """Of its client and its server."""
@@ -252,7 +252,7 @@ def _with_more(pair: PairResult) -> PairResult:
     )
 
 
-def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
+def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
     if pod.error:
         return EndRate(unknown=f"{pod.node} has no pod")
     expected = fabric.line_rate.expected_gbps
@@ -273,7 +273,7 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
         return EndRate((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
-        limits.append(("PCIe", hca.could, _card(address)))
+        limits.append(("PCIe", hca.could, _strip_pci_function(address)))
     could = []
     for what, rate, shared in limits:
         number = shares.get((pod.node, shared), 1)
@@ -294,11 +294,11 @@ def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
         for pod in pods:
             if pod.fabric == fabric.name and pod.physical_function and not pod.error:
                 shares[pod.node, pod.physical_function] += 1
-                shares[pod.node, _card(pod.physical_function)] += 1
+                shares[pod.node, _strip_pci_function(pod.physical_function)] += 1
     return shares
 
 
-def _card(address: str) -> str:
+def _strip_pci_function(address: str) -> str:
     return address.rpartition(".")[0]
 
 

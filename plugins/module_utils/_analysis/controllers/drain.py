@@ -23,10 +23,10 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
     daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
     """
     going = [pod for pod in pods if leaves(pod, True, "") and not pod.ended and not pod.of_run]
-    alone = _named(pod for pod in going if not pod.owner and not pod.unread)
-    local = _named(pod for pod in going if pod.empty_dir)
+    alone = _format_pod_names(pod for pod in going if not pod.owner and not pod.unread)
+    local = _format_pod_names(pod for pod in going if pod.empty_dir)
     found = []
-    unread = _named(pod for pod in going if pod.unread)
+    unread = _format_pod_names(pod for pod in going if pod.unread)
     if unread:
         found.append(f"these pods are too large to be read: {unread}. End them, or have their owner shrink them.")
     if alone and not allowed.force:
@@ -41,6 +41,6 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
     return tuple(found)
 
 
-def _named(pods: typing.Iterable[ClusterPod]) -> str:
+def _format_pod_names(pods: typing.Iterable[ClusterPod]) -> str:
     names = [f"{pod.namespace}/{pod.name}" for pod in pods]
     return folded(names, _NAMED)

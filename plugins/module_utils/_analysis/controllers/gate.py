@@ -144,18 +144,19 @@ def closed(
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
         mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
-        control[roll.machines] += [_label(roll)] if mine else []
+        control[roll.machines] += [_describe_pool(roll)] if mine else []
         if roll.machines and roll.name in pools:
             found.append(explain_too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
             found.append(
-                f"{_label(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
+                f"{_describe_pool(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
                 " maxUnavailable of 1."
             )
         if intent.node_pool is not None and (roll.at_once is None or roll.at_once > intent.node_pool.max_unavailable):
             more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
             found.append(
-                f"{_label(roll)} lets {more} go at once ({roll.limit}), and rdma_cluster.node_pool.max_unavailable is "
+                f"{_describe_pool(roll)} lets {more} go at once ({roll.limit}), and"
+                " rdma_cluster.node_pool.max_unavailable is "
                 f"{intent.node_pool.max_unavailable}. Give both the same number."
             )
         how = HOW if roll.machines else "Pause it yourself until the node is back, and run again"
@@ -180,7 +181,7 @@ def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: Clu
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))
 
 
-def _label(roll: PoolPlan) -> str:
+def _describe_pool(roll: PoolPlan) -> str:
     if roll.machines:
         return f"MachineConfigPool {roll.name}"
     return f"SriovNetworkPoolConfig {roll.name}" if roll.name else "the default pool of the SR-IOV operator"

@@ -141,7 +141,7 @@ class _Index:
         self._ended: dict[str, str] = {}
         self._refusal: typing.Optional[ClusterEvent] = None
         daemon = seen.daemon
-        for event in sorted(seen.events, key=_time):
+        for event in sorted(seen.events, key=_get_event_time):
             # any kubelet may write an Event about any object, and knows the uid of its own pods alone
             if event.kind == "Pod" and event.warning and event.uid:
                 self._of_pods.setdefault(event.uid, []).append(event)
@@ -233,7 +233,7 @@ class _Index:
                 f"See what keeps it: kubectl get pod {pod.name} -n {space} -o yaml",
             )
         if self._refusal is not None:
-            return _refused(self._refusal.message, space)
+            return _explain_refusal(self._refusal.message, space)
         ended = self._of_ended(node.name)
         if ended:
             return ended
@@ -317,11 +317,11 @@ class _Index:
         )
 
 
-def _time(event: ClusterEvent) -> str:
+def _get_event_time(event: ClusterEvent) -> str:
     return event.time
 
 
-def _refused(message: str, namespace: str) -> tuple[str, str, str]:
+def _explain_refusal(message: str, namespace: str) -> tuple[str, str, str]:
     reason = next((name for name, pattern in _REFUSALS if pattern.search(message)), "refused")
     events = f"kubectl get events -n {namespace} --field-selector reason=FailedCreate"
     # what the recorder of events writes before those that come after many alike

@@ -33,12 +33,12 @@ class Words(typing.NamedTuple):
     remedy: str
 
 
-def _words(*rows: tuple[str, str, str]) -> tuple[Words, ...]:
+def _build_explanations(*rows: tuple[str, str, str]) -> tuple[Words, ...]:
     return tuple(Words(re.compile(pattern), cause, remedy) for pattern, cause, remedy in rows)
 
 
 #: why the resolver finds no way to install an operator; the first that fits counts
-RESOLUTION = _words(
+RESOLUTION = _build_explanations(
     (
         r"no operators found from catalog (\S{1,300})",
         "",
@@ -134,7 +134,7 @@ RESOLUTION = _words(
 )
 
 #: in whatever message
-ANYWHERE = _words(
+ANYWHERE = _build_explanations(
     (
         r'no endpoints available for service "([^"]{1,300})"',
         "a webhook does not serve: Service {0} has no address that is ready",
@@ -397,16 +397,16 @@ ON_THE_WAY = frozenset(
 def explain_resolution(said: str, package: str) -> tuple[str, str]:
     """Return the cause why there is no way to install a package, and the next step; both are empty where the words are
     not known."""
-    cause, remedy = _find(RESOLUTION, said) or _find(ANYWHERE, said) or ("", "")
+    cause, remedy = _find_explanation(RESOLUTION, said) or _find_explanation(ANYWHERE, said) or ("", "")
     return cause, remedy.replace("PACKAGE", package)
 
 
 def explain_words(said: str) -> typing.Optional[tuple[str, str]]:
     """Return cause and next step, where the words name one."""
-    return _find(ANYWHERE, said)
+    return _find_explanation(ANYWHERE, said)
 
 
-def _find(table: typing.Iterable[Words], said: str) -> typing.Optional[tuple[str, str]]:
+def _find_explanation(table: typing.Iterable[Words], said: str) -> typing.Optional[tuple[str, str]]:
     for words in table:
         match = words.pattern.search(said)
         if match:

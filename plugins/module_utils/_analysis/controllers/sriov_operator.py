@@ -103,7 +103,7 @@ def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: Nod
             if selects(policy, interface):
                 new = find_wanted_by(policy, interface)
                 old = wanted.get(interface.address)
-                wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
+                wanted[interface.address] = _merge_interfaces(old, new, previous == policy.priority) if old else new
         previous = policy.priority
     return tuple(wanted.values())
 
@@ -133,7 +133,7 @@ def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface
     )
 
 
-def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
+def _merge_interfaces(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
     """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go
     mergeConfigs]"""
     (mine,) = new.groups

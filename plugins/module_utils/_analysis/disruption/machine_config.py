@@ -64,7 +64,11 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         pools += [roll_of(pool, tuple(node.name for node in members), blocked)] if members else []
     if machines.pools:
         nodes.update(
-            {name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]}
+            {
+                name: _mark_unreached_node(node, missed[name])
+                for name, node in nodes.items()
+                if node.listed and missed[name]
+            }
         )
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
 
@@ -98,7 +102,7 @@ def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machine
     )
 
 
-def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
+def _mark_unreached_node(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
     """A need that does not reach a node would show as a failure much later."""
     reasons = [
         f"no MachineConfigPool takes both the node and {config.kind} {config.name}; see rdma_cluster.host."
@@ -118,13 +122,13 @@ def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] 
     if at_once is None:
         wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
         return PoolPlan(pool.name, nodes, 0, None, limit, (wrong,), machines=True)
-    blockers = (*_blockers(pool), *blocked)
+    blockers = (*_list_pool_blockers(pool), *blocked)
     return PoolPlan(
         pool.name, nodes, at_once, None if blockers else -(-len(nodes) // at_once), limit, blockers, machines=True
     )
 
 
-def _blockers(pool: MachinePool) -> typing.Iterator[str]:
+def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
     if pool.conditions.get("Degraded") == "True":
         yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
     if pool.paused and not pool.paused_by_us:

@@ -69,10 +69,12 @@ def describe_way_out(bios: NodeBios) -> str:
 def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
     """Return the state of each setting that something is wanted of."""
     settings = {setting.key: setting for setting in bios.settings}
-    return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
+    return tuple(
+        _judge_bios_setting(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items()
+    )
 
 
-def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> BiosState:
+def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> BiosState:
     job = bios.jobs[0].id if bios.jobs else ""
     if not setting.attributes:
         where = (
@@ -85,7 +87,7 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
             setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
         )
     attributes = select_concerned(setting, wanted)
-    judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
+    judged = [(one, _judge_attribute(bios, setting.key, one, wanted)) for one in attributes]
     state = min((answer.state for _one, answer in judged), key=_WORST.index)
     whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
     return BiosState(
@@ -100,24 +102,24 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
 
 def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
     """Return the attributes that must be as wanted: those that could be; all of them where none could."""
-    return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
+    return tuple(one for one in setting.attributes if _can_have_value(setting.key, one, wanted)) or setting.attributes
 
 
-def _knows(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
+def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
     """Return whether an attribute could have the wanted value. Of several profiles only one has the value."""
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
     return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
 
 
-def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
+def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
     now = is_right(key, attribute, attribute.current, wanted)
     waits = attribute.pending is not None
     then = is_right(key, attribute, attribute.pending, wanted) if waits else now
     if waits and then:
         if now:
             return _Judged("ok", "")
-        return _Judged("pending", f"{attribute.pending} waits for a reset{_by(bios)}")
+        return _Judged("pending", f"{attribute.pending} waits for a reset{_describe_pending_job(bios)}")
     if now is not False and then is not False:
         if now is None or then is None:
             return _Judged(
@@ -144,7 +146,7 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typ
     return _Judged("wrong", f"{seen}{failed}")
 
 
-def _by(bios: NodeBios) -> str:
+def _describe_pending_job(bios: NodeBios) -> str:
     """Name the component that applies the pending values at a reset."""
     if bios.jobs:
         return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"

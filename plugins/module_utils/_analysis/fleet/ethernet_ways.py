@@ -60,20 +60,28 @@ def find_ethernet_paths(
     """
     if not neighbours:
         return None, "this run did not listen for the switches that its ports are cabled to (LLDP)"
-    found = _found(membership, neighbours, only)
+    found = _collect_heard_ports(membership, neighbours, only)
     told = [item for item in found if not item[3]]
     if len(told) < 2 or 2 * len(told) < len(found):
         reasons = list(dict.fromkeys(why for _end, _netdev, _heard, why in found if why))
         more = f" and {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
         which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
         return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
-    names = _list_names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
+    names = _list_names(
+        {_identify_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why}
+    )
     nodes: dict[str, FabricNode] = {}
     links, cables = [], {}
     numbers: dict[str, int] = collections.Counter()
     for end, netdev, heard, why in found:
-        switch = f"switch {' '.join(_switch(heard))}" if heard is not None and not why else f"switch of {end.guid}"
-        name = names[_switch(heard)] if heard is not None and not why else f"the switch of {end.node} rail {end.rail}"
+        switch = (
+            f"switch {' '.join(_identify_switch(heard))}" if heard is not None and not why else f"switch of {end.guid}"
+        )
+        name = (
+            names[_identify_switch(heard)]
+            if heard is not None and not why
+            else f"the switch of {end.node} rail {end.rail}"
+        )
         nodes[switch] = FabricNode("Switch", switch, name, 0)
         nodes[end.guid] = FabricNode("Ca", end.guid, end.node, 1)
         numbers[switch] += 1
@@ -100,8 +108,8 @@ def find_ethernet_paths(
 def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, str]:
     """Return the name of the switch to which a port is cabled, by rail and node, of the ports that heard one."""
     found = [
-        (end, _switch(heard))
-        for end, _netdev, heard, why in _found(membership, neighbours, None)
+        (end, _identify_switch(heard))
+        for end, _netdev, heard, why in _collect_heard_ports(membership, neighbours, None)
         if heard is not None and not why
     ]
     names = _list_names({switch for _end, switch in found})
@@ -112,32 +120,37 @@ def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[
     """Return the ports of which it is not known to which switch they are cabled."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
-        for end, netdev, _heard, why in _found(membership, neighbours, None)
+        for end, netdev, _heard, why in _collect_heard_ports(membership, neighbours, None)
         if why
     )
 
 
-def _found(
+def _collect_heard_ports(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
 ) -> list[_Found]:
     """Return what is known of each port that takes part."""
     ports = [
-        (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
+        (
+            End(node, member.rail, f"{node} {_name_interface(member)}", 0),
+            *_read_port_neighbour(member, neighbours.get(node)),
+        )
         for node, members in membership.members.items()
         for member in members
         if only is None or (member.rail, node) in only
     ]
     counted = collections.Counter(heard for _end, _netdev, heard, _why in ports if heard is not None)
     # VLANs of one port are one port
-    return [(end, netdev, heard, why or _shared(heard, counted)) for end, netdev, heard, why in ports]
+    return [
+        (end, netdev, heard, why or _explain_shared_switch_port(heard, counted)) for end, netdev, heard, why in ports
+    ]
 
 
-def _interface(member: Member) -> str:
+def _name_interface(member: Member) -> str:
     """Return the name by which the end is told from others of its node."""
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
-def _seen(
+def _read_port_neighbour(
     member: Member, observed: typing.Optional[ObservedNeighbours]
 ) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
     """Return the interface of a port, the port of the switch at its cable, and why that is not known."""
@@ -158,11 +171,13 @@ def _seen(
     listened = [netdev for netdev in netdevs if netdev.name in by_name]
     if not listened:
         return netdevs[0], None, f"{netdevs[0].name} has no link, or nobody listened there"
-    ports = list(dict.fromkeys(_plain(port) for netdev in listened for port in by_name[netdev.name].switch_ports))
+    ports = list(
+        dict.fromkeys(_normalize_switch_port(port) for netdev in listened for port in by_name[netdev.name].switch_ports)
+    )
     if len(ports) == 1:
         return next(netdev for netdev in listened if by_name[netdev.name].switch_ports), ports[0], ""
     if ports:
-        several = folded(sorted(_told(port) for port in ports), _MOST_HEARD)
+        several = folded(sorted(_format_switch_port(port) for port in ports), _MOST_HEARD)
         return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
     return listened[0], None, f"{listened[0].name} heard no switch{_explain_errors(observed.value, listened[0])}"
 
@@ -173,22 +188,25 @@ def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
 
-def _plain(port: SwitchPort) -> SwitchPort:
+def _normalize_switch_port(port: SwitchPort) -> SwitchPort:
     """A port that speaks more than once, with another VLAN, is one port."""
     return SwitchPort(port.chassis, port.port, port.system)
 
 
-def _shared(heard: typing.Optional[SwitchPort], counted: typing.Mapping[SwitchPort, int]) -> str:
+def _explain_shared_switch_port(heard: typing.Optional[SwitchPort], counted: typing.Mapping[SwitchPort, int]) -> str:
     if heard is None or counted[heard] < 2:
         return ""
-    return f"{counted[heard]} ports heard {_told(heard)}: a bridge, or a switch that passes LLDP on, is between"
+    return (
+        f"{counted[heard]} ports heard {_format_switch_port(heard)}: a bridge, or a switch that passes"
+        " LLDP on, is between"
+    )
 
 
-def _told(port: SwitchPort) -> str:
+def _format_switch_port(port: SwitchPort) -> str:
     return f"{cut(port.system or port.chassis, _MOST_NAME)} port {cut(port.port, _MOST_NAME)}"
 
 
-def _switch(port: SwitchPort) -> _Switch:
+def _identify_switch(port: SwitchPort) -> _Switch:
     return port.chassis, port.system
 
 

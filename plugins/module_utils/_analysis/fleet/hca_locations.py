@@ -69,13 +69,13 @@ def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple
     ends = collect_far_ends(topology)
     names = {node.guid: node.called for node in topology.nodes}
     return {
-        (name, member.hca.name): _place(name, member, ends, names)
+        (name, member.hca.name): _locate_hca(name, member, ends, names)
         for name, members in membership.members.items()
         for member in members
     }
 
 
-def _place(
+def _locate_hca(
     node: str, member: Member, ends: typing.Mapping[str, tuple[LinkEnd, Link]], names: typing.Mapping[str, str]
 ) -> Place:
     far = ends.get(member.port.guid or "") if member.port else None
@@ -162,7 +162,7 @@ def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership
     known = _find_rails_of_leaves([membership.members[name] for name in groups[0]], ends)
     members = dict(membership.members)
     for group in groups[1:]:
-        rails = _renumber([members[name] for name in group], ends, known)
+        rails = _renumber_rails([members[name] for name in group], ends, known)
         for name in group:
             renamed = (
                 dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name]
@@ -189,7 +189,7 @@ def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends:
     }
 
 
-def _renumber(
+def _renumber_rails(
     nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
 ) -> dict[int, int]:
     """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""

@@ -114,9 +114,11 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     """
     if not is_infiniband(fabric):
         seats = {name: find_candidates(fabric, node) for name, node in nodes.items()}
-        return _number(fabric, (), {name: tuple((hca, None) for hca in hcas) for name, hcas in seats.items()}, seats)
+        return _build_membership(
+            fabric, (), {name: tuple((hca, None) for hca in hcas) for name, hcas in seats.items()}, seats
+        )
     groups = _make_groups(fabric, nodes, subnets)
-    wanted = tuple(_normal(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
+    wanted = tuple(_normalize_guid(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
     if wanted:
         seen = tuple(guid for guid in groups if guid in wanted)
         if not seen:
@@ -125,30 +127,30 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
                 if len(wanted) == 1
                 else f"any of the subnet managers {', '.join(wanted)}"
             )
-            return _unresolved(
+            return _make_unresolved_membership(
                 fabric,
-                f"no port sees {names}; seen are: {_described(groups) or 'none'}",
+                f"no port sees {names}; seen are: {_describe_manager_groups(groups) or 'none'}",
                 "Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric"
                 f" '{fabric.name}'",
             )
-        chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
-        return _number(fabric, seen, chosen, _find_possible(fabric, nodes, chosen, groups))
+        chosen = {name: _merge_manager_pairs([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
+        return _build_membership(fabric, seen, chosen, _find_possible(fabric, nodes, chosen, groups))
     count = fabric.select.hcas_per_node
     exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
     partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
     choice = exact or partly
     if len(choice) == 1:
         chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
-        return _number(fabric, (choice[0],), chosen, _find_possible(fabric, nodes, chosen, groups))
-    seen_by = _described(groups, "; ") or "no port sees a subnet manager"
+        return _build_membership(fabric, (choice[0],), chosen, _find_possible(fabric, nodes, chosen, groups))
+    seen_by = _describe_manager_groups(groups, "; ") or "no port sees a subnet manager"
     if not choice:
-        return _unresolved(
+        return _make_unresolved_membership(
             fabric,
             f"no subnet manager is seen by {count} HCAs of a node: {seen_by}",
             f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its"
             " select.hcas_per_node",
         )
-    return _unresolved(
+    return _make_unresolved_membership(
         fabric,
         f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
         f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': "
@@ -184,7 +186,7 @@ def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], 
     return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
-def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
+def _merge_manager_pairs(of_managers: typing.Sequence[Pairs]) -> Pairs:
     """Return the HCAs of a node that see one of several managers, each once."""
     chosen: dict[str, Pair] = {}
     for pairs in of_managers:
@@ -193,7 +195,7 @@ def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
     return tuple(chosen.values())
 
 
-def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
+def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
     """Give each HCA its rail."""
     rails = number_rails(
         {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node
@@ -226,21 +228,21 @@ def _find_possible(
     }
 
 
-def _unresolved(fabric: Fabric, why: str, remedy: str, contested: tuple[str, ...] = ()) -> Membership:
+def _make_unresolved_membership(fabric: Fabric, why: str, remedy: str, contested: tuple[str, ...] = ()) -> Membership:
     return Membership(fabric.name, (), {}, why, remedy, contested)
 
 
-def _described(groups: typing.Mapping[str, Group], between: str = ", ") -> str:
-    return folded([_describe(groups, guid) for guid in groups], _MOST, between)
+def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = ", ") -> str:
+    return folded([_describe_manager_group(groups, guid) for guid in groups], _MOST, between)
 
 
-def _describe(groups: typing.Mapping[str, Group], guid: str) -> str:
+def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:
     counts = sorted({len(members) for members in groups[guid].values()})
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return f"{guid} (by {span} HCAs on {len(groups[guid])} nodes)"
 
 
-def _normal(guid: str) -> str:
+def _normalize_guid(guid: str) -> str:
     try:
         return f"0x{int(guid, 16):016x}"
     except ValueError:

@@ -48,9 +48,9 @@ def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str,
     :param count: HCAs that a node should have on the fabric
     """
     every = tuple(members)
-    if _drawn(address_of, every, members, count):
+    if _find_shared_hca_names(address_of, every, members, count):
         return _of_group(every, members, possible, count, {})
-    named = bool(_drawn(_device, every, members, count))
+    named = bool(_find_shared_hca_names(_get_rdma_device, every, members, count))
     result = {}
     for group in group_families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
         result.update(_of_group(group, members, possible, count, _collect_devices(group, possible) if named else {}))
@@ -62,18 +62,22 @@ def _of_group(
 ) -> dict[tuple[str, str], int]:
     """:param devices: names to order the addresses by; empty for their own order"""
     # names that may belong to it count where they are not too many: one that is down on all nodes leaves its gap, too
-    drawn = _drawn(address_of, group, possible, count) or _drawn(address_of, group, members, count)
+    drawn = _find_shared_hca_names(address_of, group, possible, count) or _find_shared_hca_names(
+        address_of, group, members, count
+    )
     order = sorted(drawn, key=lambda address: (len(devices.get(address, "")), devices.get(address, ""), address))
     result = {}
     for node in group:
-        seats = sorted(members[node], key=lambda hca: (address_of(hca), _device(hca)))
+        seats = sorted(members[node], key=lambda hca: (address_of(hca), _get_rdma_device(hca)))
         result.update(
             {(node, hca.name): order.index(address_of(hca)) if order else place for place, hca in enumerate(seats)}
         )
     return result
 
 
-def _drawn(key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: Seats, count: int) -> set[str]:
+def _find_shared_hca_names(
+    key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: Seats, count: int
+) -> set[str]:
     """Return the few names that all nodes draw from, each at most once a node; none where they are more than the HCAs
     of a node."""
     names = [[key(hca) for hca in seats[node]] for node in group]
@@ -85,7 +89,7 @@ def _drawn(key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats:
 def _collect_devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
     """Return the RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's
     numbers."""
-    found = {(address_of(hca), _device(hca)) for node in group for hca in seats[node]}
+    found = {(address_of(hca), _get_rdma_device(hca)) for node in group for hca in seats[node]}
     return dict(found) if len({address for address, _name in found}) == len(found) else {}
 
 
@@ -94,5 +98,5 @@ def address_of(hca: Hca) -> str:
     return hca.pci.address if hca.pci else ""
 
 
-def _device(hca: Hca) -> str:
+def _get_rdma_device(hca: Hca) -> str:
     return hca.rdma_device or ""

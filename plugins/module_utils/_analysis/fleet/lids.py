@@ -72,12 +72,16 @@ def find_false_claims(
             wrong = [port for port in ports if port not in proven] if len(proven) == 1 else ports
         if wrong:
             claims.append(
-                LidClaim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
+                LidClaim(
+                    lid,
+                    tuple(port.key for port in wrong),
+                    f"{_describe_lid_claim(ports, lid)}{shown.words(lid, wrong)}",
+                )
             )
     return tuple(claims)
 
 
-def _says(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
+def _describe_lid_claim(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
     names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
     return (
         f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID"

@@ -267,7 +267,9 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
                 # whatever the node says of its own port, the fabric shows the link
                 result.append((port.rate_gbps, shown, f"the topology shows {link.width}X {link.speed}"))
                 continue
-            could = _better(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
+            could = (
+                _parse_possible_rate(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
+            )
             result.append(
                 (
                     port.rate_gbps,
@@ -284,7 +286,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     return result
 
 
-def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
+def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
     """Return the rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says
     something else."""
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)

@@ -28,9 +28,9 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
 
     :param sender: its partition keys that are set, ``0xffff``, in the order of its table
     """
-    if not sender or not receiver or any(_meet(sender[0], key) for key in receiver):
+    if not sender or not receiver or any(_is_matching_pkey(sender[0], key) for key in receiver):
         return None
-    first, same = sender[0], [key for key in receiver if _base(key) == _base(sender[0])]
+    first, same = sender[0], [key for key in receiver if _compute_pkey_base(key) == _compute_pkey_base(sender[0])]
     if same:
         why = f"Both ports are limited members of partition {first}, and limited members drop each other's packets."
     else:
@@ -51,8 +51,8 @@ def _list_members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
     return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}
 
 
-def _meet(one: str, other: str) -> bool:
-    return _base(one) == _base(other) and bool((int(one, 16) | int(other, 16)) & _FULL)
+def _is_matching_pkey(one: str, other: str) -> bool:
+    return _compute_pkey_base(one) == _compute_pkey_base(other) and bool((int(one, 16) | int(other, 16)) & _FULL)
 
 
 def is_limited(key: str) -> bool:
@@ -60,5 +60,5 @@ def is_limited(key: str) -> bool:
     return not int(key, 16) & _FULL
 
 
-def _base(key: str) -> int:
+def _compute_pkey_base(key: str) -> int:
     return int(key, 16) & _BASE

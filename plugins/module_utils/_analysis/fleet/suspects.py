@@ -126,13 +126,13 @@ def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
                 links.append((near, other))
     # between two leaves lie the switches that both are linked to; in a deeper tree there is none, and all uplinks count
     shared = set.intersection(*far.values())
-    texts = sorted({_link(near, other, names) for near, other in links if not shared or other.guid in shared})
+    texts = sorted({_describe_link(near, other, names) for near, other in links if not shared or other.guid in shared})
     return ", ".join(texts[:_MOST_LINKS]) + (
         f" and {len(texts) - _MOST_LINKS} more" if len(texts) > _MOST_LINKS else ""
     )
 
 
-def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
+def _describe_link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
     return f"{names.get(near.guid, near.guid)} port {near.port} - {names.get(far.guid, far.guid)} port {far.port}"
 
 
@@ -159,7 +159,7 @@ def find_suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> 
         explained = [trial for trial in left if best in trial.elements]
         alike = set(explained[0].elements).intersection(*(trial.elements for trial in explained[1:]))
         same = sorted(element for element in alike if (now[element], over[element]) == (now[best], over[best]))
-        found.append(Suspect(_plain(same), failed[best], total[best], tuple(explained)))
+        found.append(Suspect(_drop_redundant_elements(same), failed[best], total[best], tuple(explained)))
         left = [trial for trial in left if best not in trial.elements]
     return tuple(found)
 
@@ -205,7 +205,7 @@ def _compute_log_likelihood(failed: int, trials: int) -> float:
     return sum(count * math.log(count / trials) for count in (failed, trials - failed) if count)
 
 
-def _plain(elements: typing.Sequence[Element]) -> tuple[Element, ...]:
+def _drop_redundant_elements(elements: typing.Sequence[Element]) -> tuple[Element, ...]:
     """Without what says no more than another one: a path beside its ends, a node or a role beside the HCA."""
     hcas = [element.name for element in elements if element.kind == "hca"]
 

@@ -118,7 +118,7 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
     found = f"Load the driver that {_look_up(seen)} names with modprobe{f' ({names})' if names else ''}."
-    return f"{found} {_missing(vendors)} dmesg shows why a driver does not take a function."
+    return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not take a function."
 
 
 def load_rdma(hcas: typing.Iterable[Hca]) -> str:
@@ -141,7 +141,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
         _add_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
         for vendor in vendors
     )
-    return f"Load the RDMA driver: {modules}. {_missing(vendors)} {more} See dmesg for this function."
+    return f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {more} See dmesg for this function."
 
 
 def enable_functions(hca: Hca) -> str:
@@ -207,7 +207,7 @@ def _look_up(hcas: typing.Sequence[Hca]) -> str:
     return f"lspci -k -s {addresses[0]}" if len(addresses) == 1 else "lspci -k"
 
 
-def _missing(vendors: typing.Sequence[Vendor]) -> str:
+def _describe_missing_module(vendors: typing.Sequence[Vendor]) -> str:
     """Return where a module is that modprobe does not find: distributions have drivers of their kernel in a package of
     their own."""
     packages = " or ".join(vendor.package for vendor in vendors)

@@ -42,12 +42,12 @@ def find_first_missing(target: Target, name: str, world: ClusterState) -> typing
     return None
 
 
-def _ready(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     node = world.nodes[name]
     return None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason given'}", "node_lost")
 
 
-def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_operator_objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """Return the operator's objection to an object that it was given."""
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
@@ -59,7 +59,7 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
         if seen.state == "ready":
             continue
         if seen.state == "error":
-            return Missing(f"{what} is in state error: {_cause(seen.reason, seen.parts)}", "state_error")
+            return Missing(f"{what} is in state error: {_describe_cause(seen.reason, seen.parts)}", "state_error")
         if seen.state == "notReady":
             away = sorted(
                 node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes
@@ -70,9 +70,11 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
                 if away
                 else ""
             )
-            return _not_ready(kind, name, world, f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
+            return _not_ready(
+                kind, name, world, f"{what} is not ready: {_describe_cause(seen.reason, seen.parts)}{others}"
+            )
         if seen.state == "ignore":
-            return Missing(f"the operator ignores {what}: {_cause(seen.reason, seen.parts)}", "state_error")
+            return Missing(f"the operator ignores {what}: {_describe_cause(seen.reason, seen.parts)}", "state_error")
         return Missing(f"the operator has not reported on {what} yet", "not_reported")
     return None
 
@@ -96,11 +98,11 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
     return Missing(detail, "part")
 
 
-def _cause(reason: str, parts: typing.Sequence[str]) -> str:
+def _describe_cause(reason: str, parts: typing.Sequence[str]) -> str:
     return "; ".join(part for part in (reason, *parts) if part) or "it gives no reason"
 
 
-def _attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """The definition is there, multus can read it, and it is of this wish and not of an older one."""
     seen = world.attachments.get(target.attachment)
     if seen is None:
@@ -112,7 +114,8 @@ def _attachment(target: Target, name: str, world: ClusterState) -> typing.Option
     other = [key for key, value in sorted(target.plugin.items()) if seen.plugin.get(key) != value]
     if other:
         differences = ", ".join(
-            f"{key} is {_quote(seen.plugin.get(key))} instead of {_quote(target.plugin[key])}" for key in other
+            f"{key} is {_quote_value(seen.plugin.get(key))} instead of {_quote_value(target.plugin[key])}"
+            for key in other
         )
         return Missing(
             f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment"
@@ -120,12 +123,12 @@ def _attachment(target: Target, name: str, world: ClusterState) -> typing.Option
     return None
 
 
-def _quote(value: object) -> str:
+def _quote_value(value: object) -> str:
     """Return a value as Python writes it, in few characters: whoever may change the definition writes it."""
     return repr(both_ends(value, 200)) if isinstance(value, str) else both_ends(repr(value), 200)
 
 
-def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """nv-ipam has given the node its share."""
     if not target.pool:
         return None
@@ -143,7 +146,7 @@ def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Mis
     return None
 
 
-def _resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def _check_node_resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """The kubelet offers what pods ask for."""
     if not target.resource or world.nodes[name].allocatable.get(target.resource):
         return None
@@ -151,9 +154,9 @@ def _resource(target: Target, name: str, world: ClusterState) -> typing.Optional
 
 
 PREDICATES: dict[str, Predicate] = {
-    "objects": _objects,
-    "attachment": _attachment,
-    "pool": _pool,
-    "resource": _resource,
-    "ready": _ready,
+    "objects": _check_operator_objects,
+    "attachment": _check_attachment,
+    "pool": _check_pool_share,
+    "resource": _check_node_resource,
+    "ready": _check_node_readiness,
 }

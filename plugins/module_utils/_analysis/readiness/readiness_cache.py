@@ -36,7 +36,7 @@ class ReadinessCache:
             *(dict(getattr(world, name)) for name in SMALL),
             world.daemons is None,
         )
-        if not _same(shared, self._shared):
+        if not _is_unchanged(shared, self._shared):
             self._known.clear()
             self._shared = shared
         turns = _Counted(world)
@@ -81,7 +81,7 @@ class _Counted(DrainTurns):
         return super().find_turn(node)
 
 
-def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
+def _is_unchanged(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
     """Return whether all that nodes share is unchanged: the same objects, and the same words in the small ones."""
     objects = len(SHARED)
     return (

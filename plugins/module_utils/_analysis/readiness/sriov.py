@@ -59,22 +59,22 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
             "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and see why the wish does not outlast a"
             " boot (firmware, kernel arguments)."
         )
-        return _failed(target, name, detail, remedy)
+        return _make_failed_judgement(target, name, detail, remedy)
     if history.losses >= LOSSES:
         detail = f"the node went from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
-        return _failed(target, name, detail, "See the kubelet of the node, and its management network.")
+        return _make_failed_judgement(target, name, detail, "See the kubelet of the node, and its management network.")
     return judgement
 
 
 def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
-        return _waiting(
+        return _make_waiting_judgement(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
         )
     node = world.nodes.get(name)
     if node is None:
         seen = ", ".join(sorted(world.nodes)) or "none"
-        return _failed(
+        return _make_failed_judgement(
             target,
             name,
             f"the cluster has no node {name}; it has: {seen}",
@@ -88,11 +88,11 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             f"there is no policy {' or '.join(target.policies) or 'of this fabric'}: nothing asks for virtual functions"
             " here"
         )
-        return _failed(target, name, detail, "See why the API server did not take the policy.")
+        return _make_failed_judgement(target, name, detail, "See why the API server did not take the policy.")
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
         selector = ", ".join(f"{key}={value}" for key, value in sorted(policies[0].node_selector.items()))
-        return _failed(
+        return _make_failed_judgement(
             target,
             name,
             f"the node does not carry the policy's label {selector}",
@@ -101,7 +101,9 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
     state = world.states.get(name)
     if state is None:
         detail = "the operator has made no SriovNetworkNodeState for the node"
-        return _waiting(target, name, f"{detail}{_readiness(node)}", "node_lost" if not node.ready else "not_seen")
+        return _make_waiting_judgement(
+            target, name, f"{detail}{_describe_node_readiness(node)}", "node_lost" if not node.ready else "not_seen"
+        )
     return _judge_state(target, node, state, mine[0], world, turns)
 
 
@@ -110,7 +112,7 @@ def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> J
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, world)
     if missing is not None:
-        return _waiting(target, node.name, missing.detail, missing.suspect, offered=offered)
+        return _make_waiting_judgement(target, node.name, missing.detail, missing.suspect, offered=offered)
     parts = [
         *target.objects,
         f"NetworkAttachmentDefinition {target.attachment}" if target.attachment else "",
@@ -126,7 +128,11 @@ def _judge_state(
     name = node.name
     if not state.interfaces:
         return _daemon(
-            _waiting(target, name, f"the config daemon has not reported the node's interfaces yet{_readiness(node)}"),
+            _make_waiting_judgement(
+                target,
+                name,
+                f"the config daemon has not reported the node's interfaces yet{_describe_node_readiness(node)}",
+            ),
             node,
             world,
             "sync_stuck",
@@ -144,21 +150,23 @@ def _judge_state(
     if missing:
         detail = (
             f"the operator has not put policy {policy.name} into the node's wanted state yet:"
-            f" {missing}{_readiness(node)}"
+            f" {missing}{_describe_node_readiness(node)}"
         )
-        return _waiting(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
+        return _make_waiting_judgement(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
     if state.sync_status == "Failed":
         return _sync_failed(target, name, state, world, matched)
     if is_draining(state):
         detail, suspect = describe_drain(target, node, state, world, turns)
-        return _waiting(target, name, f"{detail}{_readiness(node)}", suspect, matched)
+        return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
-        detail = f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_readiness(node)}"
-        return _daemon(_waiting(target, name, detail, "", matched), node, world, "sync_stuck")
+        detail = (
+            f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
+        )
+        return _daemon(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     missing = describe_unmade(state, matched)
     if missing:
-        detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_readiness(node)}"
-        return _daemon(_waiting(target, name, detail, "", matched), node, world, "sync_stuck")
+        detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_describe_node_readiness(node)}"
+        return _daemon(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     return _judge_offer(target, node, policy, matched, world)
 
 
@@ -171,11 +179,11 @@ def _sync_failed(
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
         error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
     detail, remedy = add_cause(error)
-    judgement = _waiting(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
+    judgement = _make_waiting_judgement(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
 
 
-def _readiness(node: ClusterNode) -> str:
+def _describe_node_readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
@@ -204,18 +212,20 @@ def _judge_offer(
         seen = offered if offered is not None else "no"
         detail = (
             f"the virtual functions are there, but the node offers {seen} {target.resource} of"
-            f" {wanted}{_readiness(node)}"
+            f" {wanted}{_describe_node_readiness(node)}"
         )
         if not node.ready:
-            return _waiting(target, node.name, detail, "node_lost", matched, offered)
+            return _make_waiting_judgement(target, node.name, detail, "node_lost", matched, offered)
         why, remedy = why_not_offered(node, target.resource, wanted)
         return Judgement(
             SyncNode(target.fabric, node.name, "waiting", f"{detail}. {why}", remedy, matched, offered), "not_offered"
         )
     if not node.ready:
-        return _waiting(target, node.name, f"all is there{_readiness(node)}", "node_lost", matched, offered)
+        return _make_waiting_judgement(
+            target, node.name, f"all is there{_describe_node_readiness(node)}", "node_lost", matched, offered
+        )
     if target.attachment not in world.attachments:
-        return _waiting(
+        return _make_waiting_judgement(
             target,
             node.name,
             f"the operator has not made the NetworkAttachmentDefinition {target.attachment}",
@@ -226,7 +236,7 @@ def _judge_offer(
     machines = find_machine_pool(node, world.machine_pools.values())
     if machines and rolls(machines, node):
         detail = f"all is there, but the node may reboot once more: {describe(machines)}"
-        return _waiting(target, node.name, detail, "", matched, offered)
+        return _make_waiting_judgement(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
 
@@ -251,7 +261,7 @@ def _wrong_selection(
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, remedy, matched), "wrong_selection")
 
 
-def _waiting(
+def _make_waiting_judgement(
     target: Target,
     name: str,
     detail: str,
@@ -262,7 +272,7 @@ def _waiting(
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, matched=matched, allocatable=offered), suspect)
 
 
-def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
+def _make_failed_judgement(target: Target, name: str, detail: str, remedy: str) -> Judgement:
     return Judgement(SyncNode(target.fabric, name, "failed", detail, remedy))
 
 
@@ -275,17 +285,19 @@ def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tupl
 
 def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
-        return _waiting(
+        return _make_waiting_judgement(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
         )
     left = [policy for policy in target.policies if policy in world.policies]
     if left:
-        return _waiting(target, name, f"policy {', '.join(left)} is still there")
+        return _make_waiting_judgement(target, name, f"policy {', '.join(left)} is still there")
     state, node = world.states.get(name), world.nodes.get(name)
     if state is not None:
         wanted = [item.address for item in state.wanted if set(item.policies) & set(target.policies)]
         if wanted:
-            return _waiting(target, name, f"the operator still wants virtual functions on {', '.join(wanted)}")
+            return _make_waiting_judgement(
+                target, name, f"the operator still wants virtual functions on {', '.join(wanted)}"
+            )
         # functions that another policy wants remain; those without a policy must be removed
         others = {item.address for item in state.wanted}
         held = [
@@ -297,12 +309,14 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
             return _sync_failed(target, name, state, world)
         if held and node is not None and is_draining(state):
             detail, suspect = describe_drain(target, node, state, world, turns)
-            return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
+            return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect)
         if held:
-            return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
+            return _make_waiting_judgement(
+                target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left"
+            )
     left_over = (
         (node.allocatable.get(target.resource) or node.unread.get(target.resource)) if node is not None else None
     )
     if left_over:
-        return _waiting(target, name, f"the node still offers {left_over} {target.resource}")
+        return _make_waiting_judgement(target, name, f"the node still offers {left_over} {target.resource}")
     return Judgement(SyncNode(target.fabric, name, "ready", f"no virtual function and no {target.resource}"))

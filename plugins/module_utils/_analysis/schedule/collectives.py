@@ -120,11 +120,11 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
     ]
     across = [row for row in rows if len(row) > 1]
     steps = [
-        _step("one node", [[(node,) for node in nodes if gpus > 1 or len(nodes) < 2]]),
-        _step("two nodes", _list_pairs(leaves)),
-        _step("a leaf", [[members for members in several if len(members) > 2 and len(members) < len(nodes)]]),
-        _step("across leaves", [[row for row in across if len(row) < len(nodes)]]),
-        _step("all", [[nodes] if len(nodes) > 2 else []]),
+        _build_step("one node", [[(node,) for node in nodes if gpus > 1 or len(nodes) < 2]]),
+        _build_step("two nodes", _list_pairs(leaves)),
+        _build_step("a leaf", [[members for members in several if len(members) > 2 and len(members) < len(nodes)]]),
+        _build_step("across leaves", [[row for row in across if len(row) < len(nodes)]]),
+        _build_step("all", [[nodes] if len(nodes) > 2 else []]),
     ]
     return tuple(step for step in steps if step.rounds)
 
@@ -152,7 +152,7 @@ def without_overlap(groups: typing.Iterable[CollectiveGroup]) -> list[list[Colle
     return rounds
 
 
-def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:
+def _build_step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:
     rounds = (tuple(CollectiveGroup(kind, nodes) for nodes in turn) for turn in turns)
     return CollectiveStep(kind, tuple(turn for turn in rounds if turn))
 

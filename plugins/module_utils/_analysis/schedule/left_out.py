@@ -44,7 +44,7 @@ class LostPairs:
         :param usual: seconds that a measurement takes when all goes well. A failure that takes no longer holds nobody
             up
         """
-        passed, lost = _told(results, usual)
+        passed, lost = _separate_lost_pairs(results, usual)
         self._step += 1
         for pair in passed:
             for end in pair:
@@ -78,7 +78,7 @@ class LostPairs:
         )
 
 
-def _told(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
+def _separate_lost_pairs(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
     """Return the pairs that gave a figure in each direction, and those of which one took longer than usual and gave
     none."""
     every = list(results)

@@ -111,10 +111,13 @@ def cover(ways: PathTable) -> Cover:
         [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in _split_halves(leaf)],
     )
     inside = [_group_by_leaf(ways, group, pod) for group in groups for pod in ways.pods]
-    add("between the leaves of a pod" if len(ways.pods) > 1 else "between leaves", _best(ways, inside, covered))
+    add(
+        "between the leaves of a pod" if len(ways.pods) > 1 else "between leaves",
+        _choose_leaf_pairs(ways, inside, covered),
+    )
     if len(ways.pods) > 1:
         # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
-        add("between pods", _best(ways, [_group_by_leaf(ways, group, None) for group in groups], covered))
+        add("between pods", _choose_leaf_pairs(ways, [_group_by_leaf(ways, group, None) for group in groups], covered))
     if ways.across and len(groups) > 1:
         add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
@@ -124,7 +127,7 @@ def cover(ways: PathTable) -> Cover:
     ]
     for _number in range(_MOST_ROUNDS):
         left = [link for link in wanted if link not in covered]
-        turns = tuple(turn for turn in (_rest(ways, left, covered) for _direction in range(2)) if turn)
+        turns = tuple(turn for turn in (_plan_uncovered_links(ways, left, covered) for _direction in range(2)) if turn)
         if not turns:
             break
         rounds.append(Round("links that no round before has used", turns))
@@ -188,7 +191,7 @@ def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
 
 
-def _best(
+def _choose_leaf_pairs(
     ways: PathTable, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]
 ) -> list[Test]:
     """Pairs between leaves, for each part the pairing that uses most links that are not covered."""
@@ -198,7 +201,7 @@ def _best(
             continue
         best: tuple[int, list[Test]] = (-1, [])
         for turn in range(min(_TRIES, max(1, len(leaves) // 2))):
-            pairs = _between(leaves, turn)
+            pairs = _pair_ends_between_leaves(leaves, turn)
             used = {
                 link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()
             }
@@ -207,7 +210,7 @@ def _best(
     return result
 
 
-def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[Test]:
+def _pair_ends_between_leaves(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[Test]:
     """Leaf i with leaf i + L/2, turned; the ends of a leaf that is larger than its partner go with those of other
     leaves that are left."""
     half = len(leaves) // 2
@@ -221,11 +224,11 @@ def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[T
         left += [(place, end) for end in one_ends[few:]] + [(other, end) for end in other_ends[few:]]
     if len(leaves) % 2:
         left += [(len(leaves) - 1, end) for end in leaves[-1]]
-    pairs += [(one, other) for (near, one), (far, other) in _shuffle(left) if near != far]
+    pairs += [(one, other) for (near, one), (far, other) in _pair_remaining_ends(left) if near != far]
     return pairs
 
 
-def _shuffle(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def _pair_remaining_ends(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     half = len(left) // 2
     return [(left[place], left[half + place]) for place in range(half)]
 
@@ -255,7 +258,7 @@ def _list_turns(
     return tuple(turn for turn in turns if turn), new - covered
 
 
-def _rest(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
+def _plan_uncovered_links(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
     """Return a turn of tests over links that are not covered; adds what it covers."""
     taken = OccupiedLinks(ways)
     for link in left:

@@ -119,7 +119,7 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
     :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
         class is less than SLOW of that, all its ways are slow
     """
-    measured, noise, known = _shares(ways, readings, floor_share)
+    measured, noise, known = _compute_rate_shares(ways, readings, floor_share)
     over: dict[int, list[Measured]] = {}
     for item in measured.values():
         for number in item.way:
@@ -138,7 +138,7 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
     }
     left = {test: numbers for test, numbers in left.items() if not of_switches & set(measured[test].way)}
     slow = {number: share for number, share in slow.items() if number not in of_switches}
-    twice = {test: numbers for test, numbers in left.items() if _below([measured[test]], noise)}
+    twice = {test: numbers for test, numbers in left.items() if _is_reliably_slow([measured[test]], noise)}
     sets = {numbers for numbers in twice.values() if numbers}
     return Evidence(
         noise,
@@ -155,7 +155,7 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
     )
 
 
-def _shares(
+def _compute_rate_shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
     """Return the readings by test, as shares of what is usual in their class, the noise, and whether that is known
@@ -170,7 +170,7 @@ def _shares(
     classes: dict[Kind, list[Test]] = {}
     for test in figures:
         classes.setdefault(ways.kind(*test), []).append(test)
-    repeated, freedom = _repeated(figures.values())
+    repeated, freedom = _compute_repeat_deviation(figures.values())
     scales = {
         kind: _find_usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
         for kind, tests in classes.items()
@@ -198,7 +198,7 @@ def _shares(
     return measured, noise, told >= _KNOWN
 
 
-def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, float]:
+def _compute_repeat_deviation(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, float]:
     """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
     total, freedom = 0.0, 0
     for values in figures:
@@ -279,14 +279,16 @@ def _compute_norms(
 def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
     """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
     that one too, others come back."""
-    against = {number: _against(number, slow, over, noise) for number in slow.way}
+    against = {number: _compute_link_evidence(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
         return frozenset(number for number, doubt in against.items() if doubt < ACCUSE + 1)
     return left
 
 
-def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
+def _compute_link_evidence(
+    number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float
+) -> float:
     """Return the evidence against a link as the cause of a slow path, in standard deviations: then no way over it
     carries more than this one. How well that fits to all that is measured over it, by least squares, with the share
     that fits best.
@@ -316,14 +318,14 @@ def _find_accused(
     for test, numbers in candidates.items():
         if len(numbers) == 1:
             alone.setdefault(next(iter(numbers)), []).append(measured[test])
-    return {number: _compute_mean(items) for number, items in alone.items() if _below(items, noise)}
+    return {number: _compute_mean(items) for number, items in alone.items() if _is_reliably_slow(items, noise)}
 
 
 def _compute_mean(items: typing.Sequence[Measured]) -> float:
     return statistics.fmean(share for item in items for share in item.shares)
 
 
-def _below(items: typing.Sequence[Measured], noise: float) -> bool:
+def _is_reliably_slow(items: typing.Sequence[Measured], noise: float) -> bool:
     """Slow at least twice, and not by chance. The lowest reading is left out: it may be what called for the others."""
     rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
@@ -355,7 +357,7 @@ def _find_switches(
         if slow < _MOSTLY * len(items):
             continue
         mine = {item.test for item in _find_highest(items, noise) if item.test in left}
-        if len(mine) < _SWITCH_NEIGHBOURS or not _below(items, noise):
+        if len(mine) < _SWITCH_NEIGHBOURS or not _is_reliably_slow(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
         # where everything is slow, nothing shows that it is not for another reason
@@ -363,7 +365,7 @@ def _find_switches(
             whole[guid] = mine
         elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
             again += for_it
-    whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
+    whole = {guid: tests for guid, tests in whole.items() if _can_judge_switch(ways, measured, guid, tests)}
     result: list[str] = []
     while whole:
         most = max(map(len, whole.values()))
@@ -372,7 +374,7 @@ def _find_switches(
         explained = whole[chosen[0]] if chosen else set().union(*(whole[guid] for guid in best))
         result += chosen[:1]
         whole = {guid: tests - explained for guid, tests in whole.items()}
-        whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
+        whole = {guid: tests for guid, tests in whole.items() if _can_judge_switch(ways, measured, guid, tests)}
     return tuple(result), tuple(again)
 
 
@@ -385,7 +387,7 @@ def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measur
     return [item for item in items if best.share - item.share <= apart[len(item.shares)]]
 
 
-def _wide(
+def _can_judge_switch(
     ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
 ) -> bool:
     """Return whether paths go over enough of the links of a switch to judge the whole switch, and neither two cables

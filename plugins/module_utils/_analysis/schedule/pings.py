@@ -60,7 +60,7 @@ def plan(
         further = (
             {node: [] for node in nodes}
             if most_rounds is None or most_rounds >= len(nodes) - 1
-            else _further(nodes, more(number))
+            else _group_peers_by_node(nodes, more(number))
         )
         for node, others in zip(nodes, partners[len(nodes)]):
             end = rail[node]
@@ -72,7 +72,7 @@ def plan(
     return {node: PingPlan(tuple(names), tuple(tasks.get(node, ()))) for node, names in ports.items()}
 
 
-def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
+def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
     """Return, by node, the others that it meets."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):

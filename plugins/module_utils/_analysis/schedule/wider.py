@@ -45,7 +45,7 @@ def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[
     :param queue_pairs: that it was measured with
     """
     first, size, wanted = queue_pairs or 1, fabric.pods.message_bytes, fabric.pods.iterations
-    room = _memory(fabric) // _SHARE
+    room = _parse_pod_memory(fabric) // _SHARE
     for many in (max(first, MANY), *(count for count in (8, 4, 2) if count > first)):
         for factor in (FACTOR, FACTOR // 2, 1):
             larger = factor * size
@@ -68,7 +68,7 @@ def widened(fabric: Fabric, amount: Amount) -> Fabric:
     return dataclasses.replace(fabric, pods=pods)
 
 
-def _memory(fabric: Fabric) -> int:
+def _parse_pod_memory(fabric: Fabric) -> int:
     """Return the bytes that a pod has."""
     try:
         return int(quantity(fabric.pods.memory, "pods.memory"))

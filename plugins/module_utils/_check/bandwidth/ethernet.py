@@ -127,9 +127,12 @@ def report_between_leaves(
             for test, share in shares.items()
             if others[test] and figures[test]
         ]
-        flows = listed([_flow(ways, test, labels.get(test)) for test in shares], ", ")
+        flows = listed([_describe_flow(ways, test, labels.get(test)) for test in shares], ", ")
         good = sum(evidence.measured[test].good for test in measured[leaves])
-        why = f"The cables at both ends of these flows are good elsewhere: {flows}. {_which(len(shares), good, count)}"
+        why = (
+            f"The cables at both ends of these flows are good elsewhere: {flows}."
+            f" {_explain_slow_links(len(shares), good, count)}"
+        )
         if again:
             fast = sum(share >= GOOD for share in again)
             what = (
@@ -149,14 +152,14 @@ def report_between_leaves(
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 
 
-def _flow(ways: PathTable, test: Test, label: typing.Optional[int]) -> str:
+def _describe_flow(ways: PathTable, test: Test, label: typing.Optional[int]) -> str:
     one, other = (ways.ends[end] for end in test)
     known = label is not None and not not_of_label([ways.cables[one.guid].driver])
     port = f", UDP source port {compute_udp_port(label)}" if label is not None and known else ""
     return f"{one.node} -> {other.node} (rail {one.rail}{port})"
 
 
-def _which(slow: int, good: int, count: int) -> str:
+def _explain_slow_links(slow: int, good: int, count: int) -> str:
     if good:
         return (
             "It is one of the links between these leaves, or some: other flows between them are good. Which link a flow"
@@ -188,7 +191,7 @@ def set_step() -> str:
 
 def pair_step(ways: PathTable, test: Test) -> str:
     """Return the next step for two ends that are slow with each other alone."""
-    seen = [f"ethtool -S {_interface(ways, end)} on {ways.ends[end].node}" for end in test]
+    seen = [f"ethtool -S {_name_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
 
 
@@ -216,6 +219,6 @@ def describe_cable_step(ways: PathTable, number: int) -> str:
 _SWAP = "Swap one cable, and run the stage again."
 
 
-def _interface(ways: PathTable, end: int) -> str:
+def _name_interface(ways: PathTable, end: int) -> str:
     cable = ways.cables.get(ways.ends[end].guid)
     return (cable.interface if cable is not None else "") or "<interface>"

@@ -57,10 +57,10 @@ def check_layers(
     :param bound: the floor of a pair, or what others of its kind reach, where that is more
     :param hcas: of the nodes, for what is known of their slots
     """
-    return [_judged(ground, subject, pair, bound, hcas) for subject, pair in pairs]
+    return [_judge_pair_layers(ground, subject, pair, bound, hcas) for subject, pair in pairs]
 
 
-def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
+def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
             "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see"
@@ -71,19 +71,19 @@ def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hc
             subject,
             UNKNOWN,
             "nothing",
-            _expected(None),
+            _describe_expected_rates(None),
             f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.",
             remedy,
         )
-    steps = [_doubted(ground, pair, step) for step in pair.steps]
+    steps = [_drop_doubtful_figure(ground, pair, step) for step in pair.steps]
     least = bound(_as_pair(pair, steps[-1]))
-    measured, expected = "; ".join(map(_told, steps)), _expected(least)
-    lost, before, at = loser(least, steps, _wanted(ground))
+    measured, expected = "; ".join(map(_describe_layer_step, steps)), _describe_expected_rates(least)
+    lost, before, at = loser(least, steps, _compute_wanted_rate(ground))
     missing = [step for step in steps if step.average_gbps is None and not step.absent]
     unseen = "".join(f" {STEPS[step.layer]} could not be measured: {step.why}." for step in missing)
-    known = _known(lost or [step.layer for step in steps if not step.absent], steps, hcas)
+    known = _describe_known_ends(lost or [step.layer for step in steps if not step.absent], steps, hcas)
     if at is not None and before is not None and at.average_gbps is not None:
-        told = _fall(steps, at, before, at.average_gbps)
+        told = _describe_rate_drop(steps, at, before, at.average_gbps)
         alternatives = " or ".join(ADDS[layer] for layer in lost)
         causes = _find_causes(ground, lost, steps, before, hcas)
         # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and
@@ -92,15 +92,17 @@ def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hc
             why = f"{told} What loses is {alternatives}, which is not told apart.{unseen} {known}"
             remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
             whole = steps[0].layer in lost
-            return Finding(_CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _with(why, causes), remedy)
-        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _remedy(lost[0], at, hcas)
+            return Finding(
+                _CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _add_causes(why, causes), remedy
+            )
+        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _describe_remedy(lost[0], at, hcas)
         return Finding(
             _CHECK,
             subject,
             FAIL,
             measured,
             expected,
-            _with(f"{told} What loses is {alternatives}.{unseen} {known}", causes),
+            _add_causes(f"{told} What loses is {alternatives}.{unseen} {known}", causes),
             remedy,
         )
     if missing:
@@ -138,7 +140,7 @@ def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hc
     return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
 
 
-def _wanted(ground: PairLimits) -> float:
+def _compute_wanted_rate(ground: PairLimits) -> float:
     """Return the rate in Gb/s that the intent lets a pair send in pods: that this is less than the host's is no
     loss."""
     limit = ground.fabric.network.max_tx_rate
@@ -180,7 +182,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
     )
 
 
-def _doubted(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep:
+def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep:
     """Return the step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
@@ -199,18 +201,18 @@ def _doubted(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep
     )
 
 
-def _expected(least: typing.Optional[float]) -> str:
+def _describe_expected_rates(least: typing.Optional[float]) -> str:
     first = f"the first step at {gbps(least)} or more" if least is not None else "a floor for the first step"
     return f"{first}, and no step below {TOLERANCE:g} of the one before"
 
 
-def _told(step: LayerStep) -> str:
+def _describe_layer_step(step: LayerStep) -> str:
     if step.average_gbps is not None:
         return f"{STEPS[step.layer]} {gbps(step.average_gbps)}"
     return f"{STEPS[step.layer]} {'not there' if step.absent else 'not measured'}: {step.why}"
 
 
-def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: float) -> str:
+def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: float) -> str:
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
     of = STEPS[earlier[-1].layer] if earlier else "what the link must reach"
     return (
@@ -219,16 +221,16 @@ def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: 
     )
 
 
-def _with(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
+def _add_causes(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
     """Return the text with what explains it."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
-def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> list[LayerStep]:
+def _select_steps(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> list[LayerStep]:
     return [step for step in steps if step.layer in layers]
 
 
-def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
+def _can_explain_loss(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
     """Return whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
     return (
         bool(rate)
@@ -247,11 +249,11 @@ def _find_causes(
     ground: PairLimits, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
 ) -> list[BandwidthBound]:
     causes: list[BandwidthBound] = []
-    for step in _of(lost, steps):
+    for step in _select_steps(lost, steps):
         ends = (step.client, step.server)
         if step.layer in ("vf_host", "vf_pod"):
             for end in _list_senders(ground, step):
-                if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
+                if _can_explain_loss(end.max_tx_rate, before / ground.ways, step, ground.ways):
                     seen = hcas.get(end.node)
                     bound = limited(
                         end.node, end.function, end.max_tx_rate or 0, seen.value if seen is not None else None
@@ -285,8 +287,8 @@ def _find_causes(
                 )
         if step.layer in ("pf_host", "gpu_pod"):
             for end in ends:
-                link = _link(hcas, end)
-                slow = _slow(link) if link is not None else ""
+                link = _find_pcie_link(hcas, end)
+                slow = _describe_slow_link(link) if link is not None else ""
                 if slow:
                     remedy = (
                         "Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s"
@@ -296,7 +298,7 @@ def _find_causes(
     return list(dict.fromkeys(causes))
 
 
-def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
+def _find_physical_function(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
     """Return the physical function of an end, as the node shows it."""
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
@@ -305,12 +307,12 @@ def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
     return seen.value.at(found.physical_function) if found is not None and found.is_virtual else found
 
 
-def _link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
-    found = _hca(hcas, end)
+def _find_pcie_link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
+    found = _find_physical_function(hcas, end)
     return found.pci.link if found is not None and found.pci is not None else None
 
 
-def _slow(link: PcieLink) -> str:
+def _describe_slow_link(link: PcieLink) -> str:
     """Describe a PCIe link that runs below what both of its ends can do; empty where it does not, and where that is not
     known."""
     could = [
@@ -320,20 +322,21 @@ def _slow(link: PcieLink) -> str:
     now = (link.current_speed, link.current_width)
     if any(one is not None and most is not None and one < most for one, most in zip(now, could)):
         return (
-            f"runs at {_number(now[0])} GT/s x{_number(now[1])}, and could at {_number(could[0])} GT/s"
-            f" x{_number(could[1])}"
+            f"runs at {_format_number(now[0])} GT/s x{_format_number(now[1])}, and could at"
+            f" {_format_number(could[0])} GT/s"
+            f" x{_format_number(could[1])}"
         )
     return ""
 
 
-def _number(value: typing.Optional[float]) -> str:
+def _format_number(value: typing.Optional[float]) -> str:
     return "?" if value is None else f"{value:g}"
 
 
-def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
+def _describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
     """Describe what is known of the ends at these steps, and what is not."""
     words: list[str] = []
-    for step in _of(lost, steps):
+    for step in _select_steps(lost, steps):
         if step.absent:
             continue
         for end in (step.client, step.server):
@@ -344,15 +347,15 @@ def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], 
 
 def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]:
     yield f"{end.device or 'device not known'} {end.function}".strip()
-    hca = _hca(hcas, end)
+    hca = _find_physical_function(hcas, end)
     numa = hca.pci.numa_node if hca is not None and hca.pci is not None else None
     yield f"NUMA node {numa}" if numa is not None else "NUMA node of the HCA not known"
     yield f"the tool {end.binding}" if end.binding else "CPUs of the tool not known"
-    link = _link(hcas, end)
+    link = _find_pcie_link(hcas, end)
     if layer in ("pf_host", "gpu_pod"):
         speed = (
-            f"PCIe {_number(link.current_speed)} GT/s x{_number(link.current_width)}, MaxPayload"
-            f" {_number(link.payload)}"
+            f"PCIe {_format_number(link.current_speed)} GT/s x{_format_number(link.current_width)}, MaxPayload"
+            f" {_format_number(link.payload)}"
             if link is not None
             else ""
         )
@@ -377,10 +380,10 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     )
 
 
-def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
+def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
     """Return the remedy where nothing known explains the loss."""
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
-    address, hca = step.client.function or "ADDRESS", _hca(hcas, step.client)
+    address, hca = step.client.function or "ADDRESS", _find_physical_function(hcas, step.client)
     infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)
     errors = "ibqueryerrors" if infiniband else "ethtool -S INTERFACE"
     return {

@@ -67,8 +67,8 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "link: not known"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
     said = [
-        *_port(fabric, found, by_link),
-        *(_pcie(fabric, found, found.pcie, by_link) if found.pcie is not None else ()),
+        *_check_port_rate(fabric, found, by_link),
+        *(_check_pcie_link(fabric, found, found.pcie, by_link) if found.pcie is not None else ()),
     ]
     if not said:
         return ok(_CHECK, subject, ", ".join(words), ", ".join(could))
@@ -84,7 +84,7 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     )
 
 
-def _port(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
+def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
     unknown: Status = UNKNOWN if by_link else WARN
     if found.could is None:
         remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps."
@@ -127,7 +127,7 @@ def _port(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Sa
         )
 
 
-def _pcie(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
+def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:

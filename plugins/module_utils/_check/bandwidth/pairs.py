@@ -28,7 +28,7 @@ def on_rail(fabric: Fabric, rail: int) -> str:
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
-def _again(pair: PairResult) -> str:
+def _format_repeat(pair: PairResult) -> str:
     """In the subject, since a pair may be measured several times."""
     return "" if not pair.again else " again" if pair.again == 1 else f" again, look {pair.again}"
 
@@ -37,7 +37,7 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
     """Of the findings on one measurement."""
     arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
     client = f"{pair.client} rail {pair.rail}" if pair.between_rails else pair.client
-    return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_again(pair)}"
+    return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_format_repeat(pair)}"
 
 
 #: queue pairs that fill any link
@@ -110,7 +110,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         how = (
             f"TCP, {pair.streams} streams at once"
             if pair.transport == "TCP"
-            else f"{pair.message_bytes} bytes x {pair.iterations}{_by(pair)}"
+            else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
         )
         figures = f"{gbps(pair.average_gbps)} average, {how}"
         if doubt:
@@ -157,7 +157,7 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
     return why, f"{first} If it is NVIDIA's: {remedy[0].lower()}{remedy[1:]}"
 
 
-def _by(pair: PairResult) -> str:
+def _format_queue_pairs(pair: PairResult) -> str:
     if not pair.queue_pairs:
         return ""
     return f", {pair.queue_pairs} queue pair{'s' if pair.queue_pairs > 1 else ''}"
@@ -169,13 +169,13 @@ def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) ->
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
 
 
-def _both(pair: PairResult, average: float) -> str:
+def _format_both_rates(pair: PairResult, average: float) -> str:
     """Both figures, where the pair was measured with more queue pairs."""
     found = pair.wider
     if found is None or found.average_gbps is None:
         return gbps(average)
     same = found.message_bytes == pair.message_bytes
-    by, wide = _by(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
+    by, wide = _format_queue_pairs(pair)[2:] or "1 queue pair", "" if same else f" of {found.message_bytes} bytes"
     return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
 
 
@@ -253,7 +253,13 @@ def _check_proven(
         ]
     words += [one.why for one in known]
     return Finding(
-        check, subject, WARN if explained else UNKNOWN, _both(pair, average), expected, " ".join(words), " ".join(steps)
+        check,
+        subject,
+        WARN if explained else UNKNOWN,
+        _format_both_rates(pair, average),
+        expected,
+        " ".join(words),
+        " ".join(steps),
     )
 
 
@@ -341,7 +347,13 @@ def _check_floor(
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     more, first = _with_more(ground, pair)
     return Finding(
-        "bandwidth.floor", subject, FAIL, _both(pair, average), expected, f"{why} {more}".strip(), f"{first}{remedy}"
+        "bandwidth.floor",
+        subject,
+        FAIL,
+        _format_both_rates(pair, average),
+        expected,
+        f"{why} {more}".strip(),
+        f"{first}{remedy}",
     )
 
 
@@ -370,7 +382,7 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them"
             " is at fault."
         )
-        return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
+        return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
     now = ground.now(pair)
     if now is not None and best.now is not None and now < best.now:
         why = (
@@ -381,7 +393,7 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             "bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing."
         )
     why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
-    return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
+    return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
 
 
 def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:

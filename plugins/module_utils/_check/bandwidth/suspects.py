@@ -54,7 +54,11 @@ def check_suspects(
             findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
             continue
         text = " or ".join(names)
-        told = [_told(place, pods[end]) for end, place in ends.items() if f"{place.node} {place.hca}" in text]
+        told = [
+            _describe_hca_location(place, pods[end])
+            for end, place in ends.items()
+            if f"{place.node} {place.hca}" in text
+        ]
         why = (
             "What failed went over it, and what did not go over it passed or has another cause."
             if suspect.trials < len(trials)
@@ -105,7 +109,7 @@ def _list_names(elements: typing.Sequence[Element]) -> list[str]:
     return [*hcas, *nodes, *others] or [f"{element.kind} {element.name}" for element in elements]
 
 
-def _told(place: Place, pod: RdmaPod) -> str:
+def _describe_hca_location(place: Place, pod: RdmaPod) -> str:
     """Describe the location of an HCA."""
     leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
     return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."

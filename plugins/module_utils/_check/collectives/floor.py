@@ -230,7 +230,7 @@ def expect(
         rail = rate / len(rails_gbps)
         return Floor(rail, share * rail, rail, f"{share:g} x one rail of {spell_gbs(rail)}")
     algorithms: tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
-    bounds = [_bound(collective, item, shape, rate, node) for item in algorithms]
+    bounds = [_compute_bus_bound(collective, item, shape, rate, node) for item in algorithms]
     known = [bound for bound in bounds if bound is not None]
     if not known:
         return None
@@ -252,7 +252,7 @@ def spell_gbs(value: float) -> str:
     return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
 
 
-def _bound(
+def _compute_bus_bound(
     collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float, node: typing.Optional[NodeFigure]
 ) -> typing.Optional[float]:
     network = compute_network_bound_gbs(collective, algorithm, shape, rate_gbs)

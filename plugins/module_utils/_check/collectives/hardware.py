@@ -89,7 +89,7 @@ def plan_floor(
     :param node: what one node alone reached
     """
     rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
-    rates = {rail: [_rate(ground, node_name, rail) for node_name in run.nodes] for rail in rails}
+    rates = {rail: [_compute_rail_rate(ground, node_name, rail) for node_name in run.nodes] for rail in rails}
     if len(run.nodes) < 2 or any(rate is None for found in rates.values() for rate in found):
         return None
     slowest = [min(rate for rate in found if rate is not None) for found in rates.values()]
@@ -104,7 +104,7 @@ def plan_floor(
     )
 
 
-def _rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:
+def _compute_rail_rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:
     """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not
     measured."""
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]

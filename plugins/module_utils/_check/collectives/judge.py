@@ -66,7 +66,7 @@ def pick_figure(
     if not large:
         return None
     size_bytes, bus_gbs = max(large, key=lambda item: item[1])
-    return CollectiveFigure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
+    return CollectiveFigure(size_bytes, bus_gbs, _find_nccl_choice(log, run, size_bytes), sizes)
 
 
 def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
@@ -95,7 +95,7 @@ def spell_bytes(count: int) -> str:
     return f"{count / (1 << shift):g} {unit}"
 
 
-def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
+def _find_nccl_choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
     """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose
     differently."""
     own, _silent = cut_to_run(log, run, group_by_process(log))

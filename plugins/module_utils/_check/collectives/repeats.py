@@ -82,16 +82,16 @@ def find_changes(log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surrou
     keys = {(rank.host, rank.pid) for item in log.communicators for rank in item.ranks}
     own = [process for process in log.processes if (process.host, process.pid) in keys]
     found = (
-        *_settings(own, seen),
+        *_list_setting_changes(own, seen),
         *_gpu_direct(log, own, seen),
         *_through_others(log),
         *_of_rdma(own, seen),
-        *_channels(log, choice),
+        *_list_channel_changes(log, choice),
     )
     return found[:MOST_CHANGES]
 
 
-def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
+def _list_setting_changes(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
     names = {name for process in processes for name in process.environment} - seen.set_by_run
     known = [name for name in (*SIZES, *LIMITS, *CHOICES, *_OTHERS) if name in names]
     if known:
@@ -137,7 +137,7 @@ def _of_rdma(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typ
         yield Change("adaptive_routing", (("NCCL_IB_ADAPTIVE_ROUTING", "1"),), why, remedy)
 
 
-def _channels(log: NcclLog, choice: typing.Optional[NcclChoice]) -> typing.Iterator[Change]:
+def _list_channel_changes(log: NcclLog, choice: typing.Optional[NcclChoice]) -> typing.Iterator[Change]:
     there = min((rank.channels for item in log.communicators for rank in item.ranks if rank.channels), default=0)
     if choice is not None and choice.channels is not None and choice.channels < there:
         why = "NCCL runs this size over a part of its channels."

@@ -48,25 +48,25 @@ def _pod_network(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "Never use the pod network for training on several nodes.",
             "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares;"
             " in a collective, one late packet idles every GPU.",
-            _beside(measure, slow, [row for row in rows if row.of_best == 1.0]),
+            _format_comparison(measure, slow, [row for row in rows if row.of_best == 1.0]),
             _list_networks(slow),
         )
 
 
-def _negative(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+def _list_scaling_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     slow = [row for row in rows if row.slower_than is not None]
     if slow:
         single = "" if measure.single_node is None else f"; one node: {measure.single_node:.4g} {measure.unit}"
         yield Advice(
             "negative scaling",
-            f"Add no node to this job on {_and(_list_networks(slow))}: fewer nodes are faster there.",
+            f"Add no node to this job on {_join_names(_list_networks(slow))}: fewer nodes are faster there.",
             "The nodes wait for each other longer than they compute.",
-            f"{_said(measure, slow)}{single}",
+            f"{_format_rows(measure, slow)}{single}",
             _list_networks(slow),
         )
 
 
-def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """Compare a vNIC with what it could be: linear, and what virtual functions reach."""
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
@@ -84,7 +84,7 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "Give this job virtual functions (SR-IOV) instead of a vNIC.",
             "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function"
             " is the NIC itself.",
-            _beside(measure, held_back, functions),
+            _format_comparison(measure, held_back, functions),
             _list_networks(held_back),
         )
     elif slow:
@@ -92,7 +92,7 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "vNIC",
             "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back.",
             f"It reaches less than {100 * measure.enough:g} % of linear.",
-            _said(measure, slow),
+            _format_rows(measure, slow),
             _list_networks(slow),
         )
     elif mine and (functions or all(row.efficiency is not None for row in mine)):
@@ -100,11 +100,11 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             "vNIC",
             "A vNIC is enough for this job.",
             "Mid-range GPUs make gradients more slowly than a vNIC moves them.",
-            _beside(measure, mine, functions),
+            _format_comparison(measure, mine, functions),
         )
 
 
-def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """RDMA against TCP over a NIC of the pod's own, on as many nodes."""
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
         tcp = max(
@@ -115,7 +115,7 @@ def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
         )
         if tcp is None or rdma is None:
             continue
-        figures = f"{_said(measure, [rdma])} beside {_said(measure, [tcp])}"
+        figures = f"{_format_rows(measure, [rdma])} beside {_format_rows(measure, [tcp])}"
         if tcp.of_best < CLOSE * rdma.of_best:
             reason = "It takes the CPUs and their memory out of the path of each message."
             yield Advice("RDMA", "Use RDMA for this job.", reason, figures, (tcp.network,))
@@ -129,10 +129,15 @@ def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
         return
 
 
-_RULES: tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = (_pod_network, _negative, _vnic, _rdma)
+_RULES: tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = (
+    _pod_network,
+    _list_scaling_advice,
+    _list_vnic_advice,
+    _list_rdma_advice,
+)
 
 
-def _said(measure: Measure, rows: Rows) -> str:
+def _format_rows(measure: Measure, rows: Rows) -> str:
     return ", ".join(
         f"{row.network} {figure_of(measure, row)}"
         + ("" if row.efficiency is None else f" ({100 * row.efficiency:.1f} % of linear)")
@@ -140,13 +145,17 @@ def _said(measure: Measure, rows: Rows) -> str:
     )
 
 
-def _beside(measure: Measure, rows: Rows, others: Rows) -> str:
-    return f"{_said(measure, rows)} beside {_said(measure, others)}" if others else _said(measure, rows)
+def _format_comparison(measure: Measure, rows: Rows, others: Rows) -> str:
+    return (
+        f"{_format_rows(measure, rows)} beside {_format_rows(measure, others)}"
+        if others
+        else _format_rows(measure, rows)
+    )
 
 
 def _list_networks(rows: Rows) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.network for row in rows))
 
 
-def _and(names: typing.Sequence[str]) -> str:
+def _join_names(names: typing.Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

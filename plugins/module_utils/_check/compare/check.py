@@ -74,7 +74,7 @@ def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
     own = tuple(_add_measured(measure, intent, facts) for measure in intent.cluster.measures)
     result = []
     for measure, asked in (
-        *((measure, False) for measure in (*_measured(intent, facts), *_proven(intent, facts))),
+        *((measure, False) for measure in (*_list_measures(intent, facts), *_proven(intent, facts))),
         *((measure, True) for measure in own),
     ):
         worked_out = list_rows(measure, kinds)
@@ -97,7 +97,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _measured(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
+def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
     """Both directions at once give the sum of them, which is another measure."""
     seen = {item.fabric: item for item in facts.bandwidth or ()}
     for name, at_once in (
@@ -198,11 +198,14 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
         return
     for row in item.rows:
         subject = f"{measure.name}: {row.network} on {row.nodes} nodes"
-        measured = f"{figure_of(measure, row)}: {row.speed_up:.2f} times one node, {_percent(row.efficiency)} of linear"
-        expected = f"faster than fewer nodes, {_percent(measure.enough)} of linear"
+        measured = (
+            f"{figure_of(measure, row)}: {row.speed_up:.2f} times one node, {_format_percent(row.efficiency)} of linear"
+        )
+        expected = f"faster than fewer nodes, {_format_percent(measure.enough)} of linear"
         if row.slower_than is not None:
             why = (
-                f"Negative scaling: {row.nodes} nodes are slower than {_nodes(row.slower_than)} on this network, so"
+                f"Negative scaling: {row.nodes} nodes are slower than"
+                f" {_format_node_count(row.slower_than)} on this network, so"
                 " each node that is added makes it worse."
             )
             remedy = "Do not run this job on it over several nodes; take the network that compare.choice names."
@@ -240,7 +243,9 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
         return Finding("compare.choice", measure.name, UNKNOWN, "no usable figure", expected, why, remedy)
     at_once = max(groups, key=lambda nodes: (len(groups[nodes]) > 1, nodes))
     ranked = sorted(groups[at_once], key=lambda row: -row.of_best)
-    said = "; ".join(f"{row.network} {figure_of(measure, row)} ({_percent(row.of_best)} of the best)" for row in ranked)
+    said = "; ".join(
+        f"{row.network} {figure_of(measure, row)} ({_format_percent(row.of_best)} of the best)" for row in ranked
+    )
     mine = [row for row in ranked if row.network in ours]
     if len(ranked) == 1:
         return ok("compare.choice", measure.name, f"{said}: nothing else was measured", expected)
@@ -270,11 +275,11 @@ def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str
     return Finding("compare.advice", subject, WARN, advice.figures, advice.text, advice.reason, remedy)
 
 
-def _percent(value: typing.Optional[float]) -> str:
+def _format_percent(value: typing.Optional[float]) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
-def _nodes(number: int) -> str:
+def _format_node_count(number: int) -> str:
     return "one" if number == 1 else str(number)
 
 
@@ -287,16 +292,16 @@ Mistake = tuple[str, str, str]
 
 def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
-    kinds = next(iter(run_rule(_kinds, intent)), None)
+    kinds = next(iter(run_rule(_list_network_kinds, intent)), None)
     seen: set[str] = set()
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
         yield from run_rule(_same_measure, measure, path, seen)
-        yield from run_rules((_no_figure, _single_node, _enough, _collective), measure, path)
+        yield from run_rules((_no_figure, _single_node, _check_efficiency_limit, _collective), measure, path)
         yield from run_rule(_figure_mistakes, measure, path, kinds)
 
 
-def _kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
+def _list_network_kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
     """One mapping; none where a fabric could not be read."""
     yield {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
 
@@ -331,7 +336,7 @@ def _collective(measure: Measure, path: str) -> typing.Iterator[Mistake]:
         yield f"{path}.per_node", "false", "true with collective: more nodes do not raise a bus bandwidth"
 
 
-def _enough(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+def _check_efficiency_limit(measure: Measure, path: str) -> typing.Iterator[Mistake]:
     if not 0 < measure.enough <= 1:
         yield f"{path}.enough", f"{measure.enough:g}", "more than 0, at most 1"
 

@@ -34,18 +34,20 @@ def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
     """Return a finding for each node. Where all nodes agree and the controller is alone, the controller's clock is
     named instead."""
     ranges = {
-        name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None
+        name: _compute_clock_offset(seen.value)
+        for name, seen in clocks.items()
+        if seen.value is not None and seen.error is None
     }
     known = {name: found for name, found in ranges.items() if found is not None}
     if _controller_is_off(known.values()):
         return [
             _check_controller(known),
-            *(_check_node(name, seen, _among(known, name)) for name, seen in clocks.items()),
+            *(_check_node(name, seen, _compute_relative_offset(known, name)) for name, seen in clocks.items()),
         ]
     return [_check_node(name, seen, ranges.get(name)) for name, seen in clocks.items()]
 
 
-def _ahead(clock: NodeClock) -> typing.Optional[Range]:
+def _compute_clock_offset(clock: NodeClock) -> typing.Optional[Range]:
     if clock.asked is None or clock.answered is None or clock.answered < clock.asked:
         return None
     return clock.seconds - clock.answered, clock.seconds - clock.asked
@@ -66,7 +68,7 @@ def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
     )
 
 
-def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
+def _compute_relative_offset(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
     """Return the range of a node's clock among nodes that agree: no earlier than the first, no later than the last."""
     if name not in known:
         return None
@@ -77,7 +79,7 @@ def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Rang
 
 def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
-    measured = f"{_words((-high, -low))} {len(known)} nodes, which agree"
+    measured = f"{_format_offset_range((-high, -low))} {len(known)} nodes, which agree"
     why = (
         "All nodes show the same time and this machine another one, so certificates and tokens that are good on the"
         " nodes may be refused here."
@@ -87,7 +89,7 @@ def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
         "controller",
         FAIL,
         measured,
-        _expected(),
+        _describe_expected_offset(),
         why,
         "Set the clock of this machine: chronyc makestep, or timedatectl set-ntp true.",
     )
@@ -100,14 +102,14 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             f"node_info gave no answer: {seen.error or 'its answer is empty'}.",
             f"Make {name} answer: see its finding discover.node.",
         )
-        return Finding(CHECK, name, UNKNOWN, "no answer", _expected(), why, remedy)
+        return Finding(CHECK, name, UNKNOWN, "no answer", _describe_expected_offset(), why, remedy)
     if found is None:
         why = (
             "The answer was not stamped with the time of the controller, or the controller's clock was set back"
             " meanwhile."
         )
-        return Finding(CHECK, name, UNKNOWN, "not compared", _expected(), why, "Run the stage again.")
-    measured, least = f"{_words(found)} the controller", _find_least(found)
+        return Finding(CHECK, name, UNKNOWN, "not compared", _describe_expected_offset(), why, "Run the stage again.")
+    measured, least = f"{_format_offset_range(found)} the controller", _find_least(found)
     step = (
         f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then"
         " timedatectl timesync-status."
@@ -117,7 +119,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             "Certificates, tokens and Leases hold by the clock of who reads them, and the logs of this node can't be"
             " put beside those of others."
         )
-        return Finding(CHECK, name, FAIL, measured, _expected(), why, step)
+        return Finding(CHECK, name, FAIL, measured, _describe_expected_offset(), why, step)
     if max(map(abs, found)) >= MOST_APART:
         why = f"The answer took {found[1] - found[0]:.0f} s, so that a clock that is off by as much would not be seen."
         return Finding(
@@ -125,31 +127,41 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             name,
             UNKNOWN,
             measured,
-            _expected(),
+            _describe_expected_offset(),
             why,
             f"Find out why {name} answers so slowly (load, ssh, DNS), then run the stage again.",
         )
     if least >= TELLS_APART:
-        return Finding(CHECK, name, WARN, measured, _expected(), "No time service keeps both clocks.", step)
+        return Finding(
+            CHECK, name, WARN, measured, _describe_expected_offset(), "No time service keeps both clocks.", step
+        )
     if clock.synchronised is None:
         why = "The kernel did not say whether a time service keeps its clock (adjtimex was refused), so it may drift."
         return Finding(
-            CHECK, name, WARN, measured, _expected(), why, f"Run chronyc tracking, or timedatectl, on {name}."
+            CHECK,
+            name,
+            WARN,
+            measured,
+            _describe_expected_offset(),
+            why,
+            f"Run chronyc tracking, or timedatectl, on {name}.",
         )
     if not clock.synchronised:
         remedy = (
             f"On {name}: systemctl enable --now chronyd, with rtcsync in its configuration; chronyc tracking shows what"
             " it follows."
         )
-        return Finding(CHECK, name, WARN, f"{measured}, not synchronised", _expected(), _UNSYNCHRONISED, remedy)
-    return ok(CHECK, name, f"{measured}, synchronised", _expected())
+        return Finding(
+            CHECK, name, WARN, f"{measured}, not synchronised", _describe_expected_offset(), _UNSYNCHRONISED, remedy
+        )
+    return ok(CHECK, name, f"{measured}, synchronised", _describe_expected_offset())
 
 
-def _expected() -> str:
+def _describe_expected_offset() -> str:
     return f"less than {TELLS_APART:.0f} s apart, synchronised"
 
 
-def _words(found: Range) -> str:
+def _format_offset_range(found: Range) -> str:
     """In words, to go before whom the clock is compared with."""
     low, high = found
     if low <= 0 <= high:

@@ -44,17 +44,19 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
         and any(selects(fabric.select, hca) for fabric in fabrics)
     ]
     for hca in (*hcas, *mute):
-        findings.append(_spare(check_driver(name, hca, True, node), len(hcas), wanted))
+        findings.append(_reduce_to_warning(check_driver(name, hca, True, node), len(hcas), wanted))
     usable = sum(
         any(find_trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas
     )
     for hca in hcas:
         for port in hca.all_ports:
             if port.link_layer == "InfiniBand":
-                findings.append(_spare(check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
+                findings.append(
+                    _reduce_to_warning(check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted)
+                )
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
     for hca in hcas if any(find_traits(fabric).functions for fabric in fabrics) else ():
-        findings.append(_spare(check_sriov(name, hca), capable, wanted))
+        findings.append(_reduce_to_warning(check_sriov(name, hca), capable, wanted))
     return findings
 
 
@@ -62,7 +64,7 @@ def _is_infiniband_function(hca: Hca) -> bool:
     return hca.pci is not None and hca.pci.device_class == "0207"
 
 
-def _spare(finding: Finding, good: int, wanted: int) -> Finding:
+def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
     """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric
     of the intent."""
     if finding.status == PASS or good < wanted:

@@ -36,13 +36,13 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
             if hca.pci is not None and not hca.is_virtual and hca.pci.numa_node is not None:
                 places.setdefault((hca.pci.address, hca.pci.vendor, hca.pci.device), {})[name] = hca
     for (address, _vendor, _device), hcas in sorted(places.items()):
-        counts = collections.Counter(_numa(hca) for hca in hcas.values())
+        counts = collections.Counter(_get_numa_node(hca) for hca in hcas.values())
         if len(counts) < 2:
             continue
         (usual, most), (_second, next_most) = counts.most_common(2)
         if most == next_most:
             shown = ", ".join(
-                f"{number} on {folded([name for name, hca in hcas.items() if _numa(hca) == number], _NAMED)}"
+                f"{number} on {folded([name for name, hca in hcas.items() if _get_numa_node(hca) == number], _NAMED)}"
                 for number in sorted(counts)
             )
             why = (
@@ -54,21 +54,21 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
             )
             continue
         for name, hca in hcas.items():
-            if _numa(hca) != usual:
+            if _get_numa_node(hca) != usual:
                 why = (
                     f"BIOS: of the HCA at {address} it says NUMA node {usual} on {most} of {len(hcas)} nodes, and"
-                    f" {_numa(hca)} here. {_HARM}"
+                    f" {_get_numa_node(hca)} here. {_HARM}"
                 )
                 yield Finding(
                     _CHECK,
                     f"{name} {hca.name}",
                     WARN,
-                    f"NUMA node {_numa(hca)}",
+                    f"NUMA node {_get_numa_node(hca)}",
                     f"NUMA node {usual}, as its like",
                     why,
                     _REMEDY,
                 )
 
 
-def _numa(hca: Hca) -> int:
+def _get_numa_node(hca: Hca) -> int:
     return -1 if hca.pci is None or hca.pci.numa_node is None else hca.pci.numa_node

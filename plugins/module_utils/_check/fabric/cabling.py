@@ -63,19 +63,28 @@ def _check_model(
 ) -> typing.Iterator[Finding]:
     nodes = model.nodes
     for cabling, rival in model.odd:
-        rails = _differing(cabling, rival)
+        rails = _list_differing_rails(cabling, rival)
         for name in nodes[cabling]:
             usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
-            why = f"{_how(cabling, rival, rails)} {len(beside)} nodes beside it have {usual}: {some(beside)}."
-            yield _report_wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
+            why = (
+                f"{_describe_miscabling(cabling, rival, rails)} {len(beside)} nodes beside it have"
+                f" {usual}: {some(beside)}."
+            )
+            yield _report_wrong_cable(
+                f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why
+            )
     for cabling, rival in model.tied:
         # each pair once
         if nodes[cabling][0] < nodes[rival][0]:
-            rails = _differing(cabling, rival)
-            both = [_where(group[0], membership, ends, names, rails) for group in (nodes[cabling], nodes[rival])]
+            rails = _list_differing_rails(cabling, rival)
+            both = [
+                _describe_cable_ends(group[0], membership, ends, names, rails)
+                for group in (nodes[cabling], nodes[rival])
+            ]
             why = (
-                f"{_how(cabling, rival, rails)} As many nodes are cabled one way as the other, so the cabling plan must"
+                f"{_describe_miscabling(cabling, rival, rails)} As many nodes are cabled one way as"
+                " the other, so the cabling plan must"
                 f" tell which is right: {some(model.having(cabling, rails))} against"
                 f" {some(model.having(rival, rails))}."
             )
@@ -102,7 +111,7 @@ class _Cablings:
         nodes: dict[_Cabling, list[str]] = {}
         for name, cabling in cablings.items():
             nodes.setdefault(cabling, []).append(name)
-        alike = _agreeing(nodes)
+        alike = _group_agreeing_cablings(nodes)
         count = {cabling: sum(len(nodes[other]) for other in others) for cabling, others in alike.items()}
         rivals = _find_rivals(count)
         odd = [(cabling, rival) for cabling, rival in rivals.items() if count[rival] > count[cabling]]
@@ -135,14 +144,14 @@ def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]
     for name, members in membership.members.items():
         leaves: list[typing.Optional[str]] = [None] * rails
         for member in members:
-            far = _far(member, ends)
+            far = _find_leaf_port(member, ends)
             leaves[member.rail] = far.guid if far else None
         if any(leaves):
             result[name] = tuple(leaves)
     return result
 
 
-def _far(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
+def _find_leaf_port(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
     """Return the port of the leaf at the other end of an HCA's cable."""
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
@@ -157,7 +166,7 @@ def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cab
     return by_leaf
 
 
-def _agreeing(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
+def _group_agreeing_cablings(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
     """For each cabling itself and those that are the same as far as both show it: one that lacks a cable agrees with
     the whole one."""
     by_leaf = _group_by_leaf(cablings)
@@ -166,7 +175,11 @@ def _agreeing(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cab
         near = dict.fromkeys(other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling)
         result[cabling] = [
             cabling,
-            *(other for other in near if _alike(cabling, other) and not _differing(cabling, other)),
+            *(
+                other
+                for other in near
+                if _count_common_leaves(cabling, other) and not _list_differing_rails(cabling, other)
+            ),
         ]
     return result
 
@@ -182,25 +195,30 @@ def _find_rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cablin
             for leaf in cabling
             if leaf
             for other in by_leaf[leaf]
-            if other != cabling and _differing(cabling, other)
+            if other != cabling and _list_differing_rails(cabling, other)
         }
         if near:
             result[cabling] = max(
-                near, key=lambda other: (_alike(cabling, other), count[other], tuple(leaf or "" for leaf in other))
+                near,
+                key=lambda other: (
+                    _count_common_leaves(cabling, other),
+                    count[other],
+                    tuple(leaf or "" for leaf in other),
+                ),
             )
     return result
 
 
-def _differing(one: _Cabling, other: _Cabling) -> list[int]:
+def _list_differing_rails(one: _Cabling, other: _Cabling) -> list[int]:
     """Return the rails on which both have a leaf, and not the same."""
     return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
 
 
-def _alike(one: _Cabling, other: _Cabling) -> int:
+def _count_common_leaves(one: _Cabling, other: _Cabling) -> int:
     return sum(first == second for first, second in zip(one, other) if first)
 
 
-def _how(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str:
+def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str:
     swapped = len(rails) == 2 and cabling[rails[0]] == rival[rails[1]] and cabling[rails[1]] == rival[rails[0]]
     return (
         f"The cables of rail {rails[0]} and rail {rails[1]} are swapped."
@@ -209,11 +227,13 @@ def _how(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str
     )
 
 
-def _where(node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]) -> str:
+def _describe_cable_ends(
+    node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]
+) -> str:
     """Both ends of each cable."""
     words = []
     for member in membership.members[node]:
-        far = _far(member, ends)
+        far = _find_leaf_port(member, ends)
         if member.rail in rails and far:
             words.append(f"{member.hca.name} on {names.port(far.guid, far.port)}")
     return f"{node}: {some(words)}"

@@ -34,7 +34,7 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 _CHECK,
                 f"{fabric.name} LID {claim.lid}",
                 FAIL,
-                f"not proven of {_count(len(claim.ports))}",
+                f"not proven of {_format_port_count(len(claim.ports))}",
                 _EXPECTED,
                 why,
                 remedy,
@@ -52,5 +52,5 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
     return findings
 
 
-def _count(ports: int) -> str:
+def _format_port_count(ports: int) -> str:
     return "1 port" if ports == 1 else f"{ports} ports"

@@ -62,7 +62,7 @@ class LinksInScope:
         # a leaf of others alone carries nothing of ours; a spine to which a storage node is cabled lies between our
         # leaves all the same
         foreign = with_hcas - with_ours
-        foreign -= _between(with_ours, foreign, between)
+        foreign -= _list_switches_between(with_ours, foreign, between)
         for link in between:
             if not {link.a.guid, link.b.guid} & foreign:
                 self.ours |= {end_of(link.a), end_of(link.b)}
@@ -82,7 +82,7 @@ _MOST_COMPARED = 20_000_000
 _MOST_WORDS = 10_000_000
 
 
-def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
+def _list_switches_between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
     """Return those of some switches that lie on a shortest way between two leaves.
 
     One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
@@ -110,10 +110,12 @@ def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) ->
         )
     if len(asked) * len(order) * len(within) * words > _MOST_COMPARED:
         return set(asked)
-    return {guid for guid in asked if _joins(guid, order, within)}
+    return {guid for guid in asked if _is_on_shortest_path(guid, order, within)}
 
 
-def _joins(guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]) -> bool:
+def _is_on_shortest_path(
+    guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]
+) -> bool:
     """Return whether a switch lies on a shortest path between two leaves: by way of it they are some steps apart, and
     no nearer without it.
 
@@ -123,14 +125,14 @@ def _joins(guid: str, order: typing.Sequence[str], within: typing.Sequence[typin
     at = [(steps, within[steps][guid] & ~within[steps - 1][guid]) for steps in range(1, len(within))]
     at = [(steps, leaves) for steps, leaves in at if leaves]
     for one, leaves in at:
-        for number in _numbers(leaves):
+        for number in _list_bit_numbers(leaves):
             nearer = [within[min(one + other, len(within)) - 1][order[number]] for other, _others in at]
             if any(others & ~less & ~(1 << number) for (_other, others), less in zip(at, nearer)):
                 return True
     return False
 
 
-def _numbers(bits: int) -> typing.Iterator[int]:
+def _list_bit_numbers(bits: int) -> typing.Iterator[int]:
     while bits:
         lowest = bits & -bits
         yield lowest.bit_length() - 1

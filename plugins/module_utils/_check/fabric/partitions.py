@@ -41,7 +41,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
             f"{len(groups[usual])} of {count} ports are limited members alone ({', '.join(usual[:_MOST])}), and limited"
             " members drop each other's packets."
         )
-        remedy = f"Make them full members: {_remedy(groups[usual])}"
+        remedy = f"Make them full members: {_describe_partition_remedy(groups[usual])}"
         return [
             Finding(
                 _CHECK,
@@ -62,10 +62,10 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
         return []
     ports = [port for found in apart.values() for port in found]
     told = "; ".join(
-        [f"{port.name} has {_words(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST]
+        [f"{port.name} has {_format_pkeys(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST]
     )
-    why = f"Subnet manager: {told}, and the usual keys are {_words(usual)}, so packets between them are dropped."
-    remedy = f"Make these ports full members of the partition of the others: {_remedy(ports)}"
+    why = f"Subnet manager: {told}, and the usual keys are {_format_pkeys(usual)}, so packets between them are dropped."
+    remedy = f"Make these ports full members of the partition of the others: {_describe_partition_remedy(ports)}"
     return [
         Finding(
             _CHECK, fabric.name, FAIL, f"{len(ports)} of {count} ports do not meet all others", _EXPECTED, why, remedy
@@ -73,12 +73,12 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     ]
 
 
-def _words(keys: typing.Sequence[str]) -> str:
+def _format_pkeys(keys: typing.Sequence[str]) -> str:
     """``0x7fff (limited)``"""
     return ", ".join(f"{key} (limited)" if is_limited(key) else key for key in keys[:_MOST])
 
 
-def _remedy(ports: typing.Sequence[_Port]) -> str:
+def _describe_partition_remedy(ports: typing.Sequence[_Port]) -> str:
     guids = ", ".join(port.guid for port in ports[:_MOST])
     return (
         f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all), or by a PKey of UFM."

@@ -83,9 +83,9 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
         (manager for manager in managers.values() if manager.state == "MASTER"), key=lambda manager: manager.guid
     )
     if len(masters) == 1:
-        return [ok("fabric.one_master", fabric.name, f"1 master: {_describe(masters[0], names)}", _ONE)]
+        return [ok("fabric.one_master", fabric.name, f"1 master: {_describe_subnet_manager(masters[0], names)}", _ONE)]
     if not masters:
-        answered = some([_describe(manager, names) for manager in managers.values()])
+        answered = some([_describe_subnet_manager(manager, names) for manager in managers.values()])
         why = (
             f"The managers that answer are not master: {answered}. They wait for a master that is gone, or have just"
             " started."
@@ -105,7 +105,7 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
 
 
 def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
-    measured = f"{len(masters)} masters: {some([_describe(manager, names) for manager in masters])}"
+    measured = f"{len(masters)} masters: {some([_describe_subnet_manager(manager, names) for manager in masters])}"
     tie = " They have the same priority." if len({manager.priority for manager in masters}) < len(masters) else ""
     why = (
         "Several managers rule one fabric: one ignores the others (opensm: ignore_other_sm, or another SM key), or two"
@@ -137,7 +137,7 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list
                     "fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no answer", expected, why, remedy
                 )
             )
-    answers = some([_describe(port.manager, names) for port in managers.ports if port.manager])
+    answers = some([_describe_subnet_manager(port.manager, names) for port in managers.ports if port.manager])
     return mute or [ok("fabric.manager", fabric.name, answers, expected)]
 
 
@@ -146,7 +146,12 @@ def _check_standby(
 ) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
-        return ok("fabric.standby", fabric.name, some([_describe(manager, names) for manager in standby]), _STANDBY)
+        return ok(
+            "fabric.standby",
+            fabric.name,
+            some([_describe_subnet_manager(manager, names) for manager in standby]),
+            _STANDBY,
+        )
     if not managers.ports:
         why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
         return Finding("fabric.standby", fabric.name, UNKNOWN, "not known", _STANDBY, why, _SEE_MASTER)
@@ -177,7 +182,9 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
             expected,
         )
     words = folded(
-        [folded([_describe(manager, names) for manager in group], MOST, " and ") for group in tied], MOST, "; "
+        [folded([_describe_subnet_manager(manager, names) for manager in group], MOST, " and ") for group in tied],
+        MOST,
+        "; ",
     )
     why = f"These managers have the same priority, so the lower GUID wins by accident: {words}."
     return Finding(
@@ -431,7 +438,7 @@ def _report_nobody_answers(
     )
 
 
-def _describe(manager: SubnetManager, names: Names) -> str:
+def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
     """``sm-1 mlx5_0 (on a host, LID 7, priority 15, MASTER)``; by its GUID where no topology shows it."""
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)

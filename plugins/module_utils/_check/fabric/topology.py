@@ -38,7 +38,7 @@ def check_topology(
     must stay readable."""
     names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
-        _describe(fabric, topology),
+        _make_topology_finding(fabric, topology),
         *_check_hcas(fabric, membership, ends, names),
         *check_rails(fabric, membership, ends, names),
         *check_uplinks(fabric, topology, names, way),
@@ -50,7 +50,7 @@ def check_topology(
     ]
 
 
-def _describe(fabric: Fabric, topology: Topology) -> Finding:
+def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
     """Aggregation nodes of SHARP are inside switches: no HCA of anybody."""
     switches = sum(node.kind == "Switch" for node in topology.nodes)
     hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)

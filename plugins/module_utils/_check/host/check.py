@@ -65,7 +65,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "what the intent asks for",
             ),
         )
-    findings.append(_limit(memlock))
+    findings.append(_check_memlock_limit(memlock))
     if memlock.by == "containerd":
         findings += [
             _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts)
@@ -81,7 +81,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     if not fabrics:
         why = "No fabric of the intent gives pods an RDMA device, so there is nothing to register memory with."
         remedy = "Remove rdma_cluster.host.memlock, or give a fabric rdma: true."
-        findings.append(Finding("host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _expected(memlock), why, remedy))
+        findings.append(
+            Finding(
+                "host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _describe_expected_memlock(memlock), why, remedy
+            )
+        )
     return tuple(findings)
 
 
@@ -200,7 +204,7 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     return ok("host.cluster_policy", subject, measured, expected)
 
 
-def _limit(memlock: Memlock) -> Finding:
+def _check_memlock_limit(memlock: Memlock) -> Finding:
     subject, expected = "rdma_cluster.host.memlock", "a limit that fits the application"
     if memlock.limit_bytes is not None:
         return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
@@ -246,13 +250,13 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     )
 
 
-def _expected(memlock: Memlock) -> str:
+def _describe_expected_memlock(memlock: Memlock) -> str:
     limit = "no limit" if memlock.limit_bytes is None else f"{memlock.limit_gib} GiB at least"
     return f"{limit}, and {memlock.proof_mib} MiB registered by a user that is not root"
 
 
 def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
-    expected = _expected(memlock)
+    expected = _describe_expected_memlock(memlock)
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "no pod was started"
         why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
@@ -275,7 +279,8 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             remedy,
         )
     measured = (
-        f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)}"
+        f"ulimit -l {_format_size(proof.soft)} (hard {_format_size(proof.hard)}) as user {proof.user},"
+        f" {_format_size(proof.registered or 0)}"
         f" registered on {proof.device}"
     )
     if proof.user is None:
@@ -303,7 +308,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             else "not by the limit, which would allow it."
         )
         remedy = (
-            _remedy(memlock)
+            _describe_memlock_remedy(memlock)
             if low
             else (
                 "Check that the VF has a non-zero node GUID (ip link show <PF>) and that the node has that much free"
@@ -316,9 +321,9 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or"
             " NCCL fall back to TCP in silence."
         )
-        return Finding("host.memlock", subject, FAIL, measured, expected, why, _remedy(memlock))
+        return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock))
     if proof.registered < memlock.proof_bytes:
-        why = f"The pod registered {_size(proof.registered)}, less than the intent asks it to prove."
+        why = f"The pod registered {_format_size(proof.registered)}, less than the intent asks it to prove."
         return Finding(
             "host.memlock",
             subject,
@@ -331,7 +336,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
     return ok("host.memlock", subject, measured, expected)
 
 
-def _remedy(memlock: Memlock) -> str:
+def _describe_memlock_remedy(memlock: Memlock) -> str:
     if memlock.by == "machine_config":
         return (
             "See network.roll: the node must have taken the MachineConfig. A later file in /etc/crio/crio.conf.d may"
@@ -343,7 +348,7 @@ def _remedy(memlock: Memlock) -> str:
     )
 
 
-def _size(value: typing.Optional[int]) -> str:
+def _format_size(value: typing.Optional[int]) -> str:
     if value is None:
         return "not known"
     if value < 0:

@@ -57,7 +57,7 @@ def check(
         for way in wanted
     }
     told = (
-        f"driver {driver.version or 'of unknown version'}{_flavour(driver)}, kernel {platform.kernel},"
+        f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel {platform.kernel},"
         f" {_network_driver(driver)}"
     )
     for way in wanted:
@@ -76,7 +76,7 @@ def check(
                 "Read /proc/driver/nvidia/version on the node by hand.",
             ),
         )
-    return (Finding("host.gpudirect", name, FAIL, told, expected, why, _remedy(wanted)),)
+    return (Finding("host.gpudirect", name, FAIL, told, expected, why, _describe_gpudirect_remedy(wanted)),)
 
 
 def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
@@ -105,7 +105,7 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[str]:
         )
 
 
-def _remedy(wanted: typing.Sequence[str]) -> str:
+def _describe_gpudirect_remedy(wanted: typing.Sequence[str]) -> str:
     said = {
         "dma_buf": (
             "DMA-BUF: spec.driver.kernelModuleType: open (or auto) in the GPU operator's ClusterPolicy, and a kernel of"
@@ -119,7 +119,7 @@ def _remedy(wanted: typing.Sequence[str]) -> str:
     return " ".join(said[way] for way in wanted)
 
 
-def _flavour(driver: GpuDriver) -> str:
+def _describe_module_kind(driver: GpuDriver) -> str:
     return "" if driver.open is None else " (open kernel modules)" if driver.open else " (proprietary kernel modules)"
 
 

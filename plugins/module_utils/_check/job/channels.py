@@ -54,7 +54,9 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
     forged = {source: count for source, count in counts.items() if count > MOST_RANKS}
     if not forged:
         return log, ()
-    return _without(log, forged.keys()), tuple(_report_forged(source, count) for source, count in forged.items())
+    return _exclude_processes(log, forged.keys()), tuple(
+        _report_forged(source, count) for source, count in forged.items()
+    )
 
 
 def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, typing.Any]]:
@@ -84,7 +86,7 @@ def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, t
         NcclLeftOut(source, why=f"{size} bytes of a fact, which may have {most_bytes} of all hosts together")
         for source, size in left.items()
     ]
-    kept = dataclasses.replace(_without(log, left.keys()), left_out=(*log.left_out, *gone))
+    kept = dataclasses.replace(_exclude_processes(log, left.keys()), left_out=(*log.left_out, *gone))
     return kept, to_data(kept)
 
 
@@ -93,7 +95,7 @@ def _find_sources(log: NcclLog) -> dict[tuple[str, int], tuple[str, ...]]:
     return {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
 
 
-def _without(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
+def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
     """Return a log without the processes of some hosts and files."""
     sources = _find_sources(log)
 

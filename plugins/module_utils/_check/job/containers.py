@@ -69,7 +69,9 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
     check, expected = "job.guaranteed", "requests equal limits"
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
-        differs = [name for name in sorted({"cpu", "memory", *item.requests, *item.limits}) if _differs(item, name)]
+        differs = [
+            name for name in sorted({"cpu", "memory", *item.requests, *item.limits}) if _has_different_limit(item, name)
+        ]
         if differs:
             shown = "; ".join(
                 f"{name} {item.requests.get(name, 'none')} / {item.limits.get(name, 'none')}" for name in differs
@@ -113,7 +115,7 @@ def check_added(scope: Scope) -> typing.Iterator[Finding]:
     yield Finding("job.added", scope.subject, WARN, measured, expected, why, remedy)
 
 
-def _differs(item: PodContainer, name: str) -> bool:
+def _has_different_limit(item: PodContainer, name: str) -> bool:
     if name not in item.requests or name not in item.limits:
         return True
     return quantity(item.requests[name], name) != quantity(item.limits[name], name)

@@ -86,7 +86,7 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
     taken = {item.name for item in every}
     wrong = [*_report_not_of_pod(scope, sorted(taken - names)), *_report_not_taken(scope, sorted(names - taken))]
     for claim in template.device_claims:
-        wrong += (_report_doubted(item) if known.errors else item for item in _judged(scope, claim, known))
+        wrong += (_report_doubted(item) if known.errors else item for item in _check_claim(scope, claim, known))
         wrong += _report_not_of_claim(
             scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request})
         )
@@ -96,7 +96,7 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
         wrong += (_report_doubted(item) if known.errors else item for item in totals)
     if template.device_claims and known.errors:
         wrong.append(_report_unread(scope, known))
-    yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
+    yield from wrong or [ok(_CHECK, scope.subject, _describe_claims(template, known, scope.job.namespace), _EXPECTED)]
 
 
 def _report_doubted(finding: Finding) -> Finding:
@@ -163,7 +163,7 @@ def _report_not_of_claim(
             )
 
 
-def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
+def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
         why = f"{claim.kind} {claim.of} is in another file, so it is not known which devices the pods get."
@@ -341,7 +341,7 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
         )
 
 
-def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
+def _describe_claims(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
     """For a reader: what each claim brings."""
     return (
         ", ".join(

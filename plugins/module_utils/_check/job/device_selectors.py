@@ -166,15 +166,15 @@ def fits_selector(text: str, driver: str, device: SliceDevice) -> bool:
     :raises _Lacking: it names an attribute that the device does not have
     :raises _Unknown: it can't be told here
     """
-    tree = _parse(text)
-    found = _value(tree, driver, device) if tree is not None else None
+    tree = _parse_selector(text)
+    found = _compute_part_value(tree, driver, device) if tree is not None else None
     if not isinstance(found, bool):
         raise _Unknown
     return found
 
 
 @functools.lru_cache(maxsize=512)
-def _parse(text: str) -> typing.Optional[Part]:
+def _parse_selector(text: str) -> typing.Optional[Part]:
     try:
         return parse(text)
     except ParseError:
@@ -184,46 +184,50 @@ def _parse(text: str) -> typing.Optional[Part]:
 _Value = typing.Union[str, int, bool, list[typing.Any]]
 
 
-def _value(part: Part, driver: str, device: SliceDevice) -> _Value:
+def _compute_part_value(part: Part, driver: str, device: SliceDevice) -> _Value:
     """:raises _Lacking, _Unknown: as ``fits_selector``"""
     if part.kind == "literal" and part.value is not None:
         return part.value
     if part.kind == "driver":
         return driver
     if part.kind in ("attribute", "has"):
-        return _attribute(part, device)
+        return _read_attribute(part, device)
     if part.kind in ("&&", "||"):
-        return _join(part, driver, device)
+        return _combine_parts(part, driver, device)
     if part.kind == "!":
-        return not _boolean(part.parts[0], driver, device)
+        return not _require_boolean(part.parts[0], driver, device)
     if part.kind == "list":
-        return [_value(item, driver, device) for item in part.parts]
+        return [_compute_part_value(item, driver, device) for item in part.parts]
     if part.kind == "in" and part.parts[1].kind == "attributes":
-        name = _value(part.parts[0], driver, device)
-        return _has(f"{part.parts[1].value}/{name}", device)
+        name = _compute_part_value(part.parts[0], driver, device)
+        return _has_attribute(f"{part.parts[1].value}/{name}", device)
     if len(part.parts) == 2:
-        return _compare(part.kind, _value(part.parts[0], driver, device), _value(part.parts[1], driver, device))
+        return _compare_values(
+            part.kind,
+            _compute_part_value(part.parts[0], driver, device),
+            _compute_part_value(part.parts[1], driver, device),
+        )
     if part.kind == "lowerAscii":
-        found = _value(part.parts[0], driver, device)
+        found = _compute_part_value(part.parts[0], driver, device)
         if isinstance(found, str):
             return "".join(letter.lower() if letter.isascii() else letter for letter in found)
     raise _Unknown
 
 
-def _boolean(part: Part, driver: str, device: SliceDevice) -> bool:
-    found = _value(part, driver, device)
+def _require_boolean(part: Part, driver: str, device: SliceDevice) -> bool:
+    found = _compute_part_value(part, driver, device)
     if not isinstance(found, bool):
         raise _Unknown
     return found
 
 
-def _join(part: Part, driver: str, device: SliceDevice) -> bool:
+def _combine_parts(part: Part, driver: str, device: SliceDevice) -> bool:
     """One part that decides outweighs an error in another one, in whatever order they stand."""
     decides, unknown = part.kind == "||", False
     lacking: typing.Optional[_Lacking] = None
     for item in part.parts:
         try:
-            if _boolean(item, driver, device) is decides:
+            if _require_boolean(item, driver, device) is decides:
                 return decides
         except _Lacking as error:
             lacking = error
@@ -236,15 +240,15 @@ def _join(part: Part, driver: str, device: SliceDevice) -> bool:
     return not decides
 
 
-def _has(name: str, device: SliceDevice) -> bool:
+def _has_attribute(name: str, device: SliceDevice) -> bool:
     if device.attributes is None:
         raise _Unknown
     return name in device.attributes
 
 
-def _attribute(part: Part, device: SliceDevice) -> _Value:
+def _read_attribute(part: Part, device: SliceDevice) -> _Value:
     name = str(part.value)
-    there = _has(name, device)
+    there = _has_attribute(name, device)
     if part.kind == "has":
         return there
     if not there:
@@ -255,7 +259,7 @@ def _attribute(part: Part, device: SliceDevice) -> _Value:
     return found
 
 
-def _compare(sign: str, left: _Value, right: _Value) -> bool:
+def _compare_values(sign: str, left: _Value, right: _Value) -> bool:
     if sign in ("==", "!="):
         alike = type(left) is type(right) and left == right
         return alike if sign == "==" else not alike
@@ -279,7 +283,7 @@ def _compare(sign: str, left: _Value, right: _Value) -> bool:
     raise _Unknown
 
 
-def _selectors(request: DeviceRequest) -> str:
+def _format_selectors(request: DeviceRequest) -> str:
     """For a reader: the selectors of a request."""
     found = [cut(text, _SHOWN) for way in request.ways for text in way.selectors]
     return folded(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
@@ -291,7 +295,8 @@ def _report_none(
     lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
     measured = " or ".join(f"{item.most(True)} of {way.count} devices on a node" for way, item in ways)
     why = (
-        f"The selectors of request {request.name} ({_selectors(request)}) leave too few devices on each node, so the"
+        f"The selectors of request {request.name} ({_format_selectors(request)}) leave too few devices"
+        " on each node, so the"
         " pods would stay Pending."
     )
     if lacking:
@@ -350,7 +355,7 @@ def _check_match(
             yield _report_match(subject, match, f"no {match.attribute}", why)
             return
     nodes = {node for _request, choices in parts for item in choices for node in (*item.sure, *item.doubted)} or {""}
-    if any(_meets(match.attribute, node, parts) for node in nodes):
+    if any(_can_match_attribute(match.attribute, node, parts) for node in nodes):
         return
     why = (
         f"The devices of requests {', '.join(named)} must have one value of {match.attribute}, and on no node enough of"
@@ -363,17 +368,24 @@ def _may_have(name: str, device: SliceDevice) -> bool:
     return device.attributes is None or name in device.attributes
 
 
-def _meets(name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[DeviceChoice]]]) -> bool:
+def _can_match_attribute(
+    name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[DeviceChoice]]]
+) -> bool:
     """Tell whether enough devices of a node may have one value, in all requests."""
     seen = [
-        [(way.count, _values(name, item.of_node(node, True))) for way, item in zip(request.ways, choices)]
+        [
+            (way.count, _list_attribute_values(name, item.of_node(node, True)))
+            for way, item in zip(request.ways, choices)
+        ]
         for request, choices in parts
     ]
     wanted = {value for ways in seen for _count, found in ways for value in found}
     return any(all(any(_count(value, found) >= count for count, found in ways) for ways in seen) for value in wanted)
 
 
-def _values(name: str, devices: typing.Iterable[SliceDevice]) -> list[typing.Union[str, int, bool, None]]:
+def _list_attribute_values(
+    name: str, devices: typing.Iterable[SliceDevice]
+) -> list[typing.Union[str, int, bool, None]]:
     """Return the value of each device that has the attribute; None where it may be any."""
     return [(item.attributes or {}).get(name) for item in devices if _may_have(name, item)]
 

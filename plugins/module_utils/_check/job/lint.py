@@ -63,7 +63,13 @@ def lint(
             why = f"It can't be read: {error.seen}."
             findings.append(
                 Finding(
-                    "job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, _CORRECT
+                    "job.read",
+                    _name_resource(resource),
+                    UNKNOWN,
+                    "not read",
+                    "a job that Kubernetes would take",
+                    why,
+                    _CORRECT,
                 )
             )
             continue
@@ -128,7 +134,7 @@ def _may_be_job(resource: Resource) -> bool:
         return True
 
 
-def _name(resource: Resource) -> str:
+def _name_resource(resource: Resource) -> str:
     metadata = resource.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"

@@ -208,7 +208,8 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         )
     elif missing or not choice.patterns:
         why = (
-            f"No attachment creates {_named(missing) or 'anything of that name'}; NCCL would stop, or take another one."
+            f"No attachment creates {_format_names(missing) or 'anything of that name'}; NCCL would stop,"
+            " or take another one."
         )
         yield Finding(
             check,
@@ -271,7 +272,8 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         missing = unmatched[names]
         if missing and not choice.exclude:
             why = (
-                f"The node has no such HCA: {_named(missing)}. NCCL passes over it in silence, and over all of them to"
+                f"The node has no such HCA: {_format_names(missing)}. NCCL passes over it in silence,"
+                " and over all of them to"
                 " TCP."
             )
             findings.append(
@@ -332,7 +334,7 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
     if not left and not extra:
         return ok(check, subject, value, expected)
     parts = [f"it leaves out {', '.join(left)}"] if left else []
-    parts += [f"{_named(extra)} is not the pod's"] if extra else []
+    parts += [f"{_format_names(extra)} is not the pod's"] if extra else []
     return Finding(
         check,
         subject,
@@ -377,7 +379,7 @@ class Choice:
         )
 
 
-def _named(names: typing.Sequence[str]) -> str:
+def _format_names(names: typing.Sequence[str]) -> str:
     """Return the names of a list that somebody wrote, for each node and each pod again."""
     return cut(folded(names), _SHOWN)
 

@@ -154,7 +154,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                 " added to the pod."
             )
             remedy = f"Add {name}: {count} to requests and limits."
-            for replaced, amount in _replaced(scope, name):
+            for replaced, amount in _list_replaced_resources(scope, name):
                 if amount >= count:
                     why, remedy = _why_replaced(replaced, {name: str(amount)})
             wrong.append(
@@ -211,7 +211,7 @@ def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
 
-def _replaced(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
+def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
     """Return what replaced a resource of the containers that compute, and how much of it there was."""
     for container in scope.workers:
         if (

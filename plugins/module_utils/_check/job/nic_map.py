@@ -99,7 +99,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
             ),
         )
     return (
-        *_read(name, found),
+        *_check_map_lines(name, found),
         *_check_netdevs(name, found.lines, inputs),
         *_report_unique(name, found.lines),
         *_check_peers(name, found.lines),
@@ -107,7 +107,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
     )
 
 
-def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
+def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
     expected = "<node>:<host netdev>:<pod interface>:<ip>"
     for number, text, wrong in found.broken:
         yield Finding(

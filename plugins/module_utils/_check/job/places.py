@@ -45,11 +45,15 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
         wanted.update(
             {name: count * scope.template.count for name, count in collect_extended_resources(scope.template).items()}
         )
-    served, offered = _served(world), {name for node in world.nodes for name in node.allocatable}
+    served, offered = _collect_served_resources(world), {name for node in world.nodes for name in node.allocatable}
     for name, amount in sorted(wanted.items()):
         if name in served and name not in offered:
             continue
-        there = sum(node.allocatable.get(name, 0) for node in _fit(world) if not _is_implausible(node, [name]))
+        there = sum(
+            node.allocatable.get(name, 0)
+            for node in _list_schedulable_nodes(world)
+            if not _is_implausible(node, [name])
+        )
         if there < amount:
             why = (
                 "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait,"
@@ -67,7 +71,7 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
             )
 
 
-def _served(world: JobSurroundings) -> set[str]:
+def _collect_served_resources(world: JobSurroundings) -> set[str]:
     """Extended resources that classes of devices serve, by claims that the scheduler makes."""
     return {item.resource for item in world.device_classes or () if item.resource}
 
@@ -76,7 +80,7 @@ def _group_places(
     subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints
 ) -> typing.Iterator[Finding]:
     check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
-    served = _served(world)
+    served = _collect_served_resources(world)
     amounts = {name: count for name, count in amounts.items() if name in known or name not in served}
     absent = sorted(set(amounts) - known)
     for name in absent:
@@ -93,7 +97,7 @@ def _group_places(
         )
     if absent:
         return
-    fit = _fit(world)
+    fit = _list_schedulable_nodes(world)
     lies = [node.name for node in fit if _is_implausible(node, amounts)]
     fit = [node for node in fit if not _is_implausible(node, amounts)]
     rooms = {
@@ -131,7 +135,7 @@ def _group_places(
         yield Finding(check, f"{subject} nodes", WARN, folded(lies), "amounts that a machine can have", why, remedy)
 
 
-def _fit(world: JobSurroundings) -> list[ClusterNode]:
+def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:
     return [node for node in world.nodes if node.ready and not node.unschedulable]
 
 

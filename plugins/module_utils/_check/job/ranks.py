@@ -63,7 +63,7 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
     expected = "a connection on each channel of collectives"
     if rank.channels is None:
         why = "The line that says how many channels the rank has is missing, so it is not known whether all are seen."
-        return Finding("training.channels", subject, UNKNOWN, _summarize(rank), expected, why, WHOLE)
+        return Finding("training.channels", subject, UNKNOWN, _summarize_routes(rank), expected, why, WHOLE)
     if rank.unseen or not rank.channels:
         why = f"Nothing is known of channel {spell_numbers(rank.unseen)}: "
         if len(rank.unseen) < rank.channels:
@@ -111,8 +111,8 @@ def check_transport(
         )
     if any(route.via == "Socket" for route in rank.routes):
         why, remedy = _explain_fallback(process, log)
-        return Finding("training.transport", subject, FAIL, _summarize(rank), expected, why, remedy)
-    return ok("training.transport", subject, _summarize(rank), expected)
+        return Finding("training.transport", subject, FAIL, _summarize_routes(rank), expected, why, remedy)
+    return ok("training.transport", subject, _summarize_routes(rank), expected)
 
 
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
@@ -195,7 +195,7 @@ def check_gpu_direct(
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 
 
-def _summarize(rank: NcclRank) -> str:
+def _summarize_routes(rank: NcclRank) -> str:
     """Return the ways of a rank, with how many connections go each."""
     lines: dict[str, int] = {}
     for route in rank.routes:

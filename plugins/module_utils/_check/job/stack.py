@@ -66,8 +66,8 @@ def check(
             jobs.append(parse(resource, runtimes))
         except ResourceError:
             continue
-    findings = [_read(stack)] if jobs else []
-    for operator in dict.fromkeys(operator for job in jobs for operator in _needed(job, world)):
+    findings = [_check_read_errors(stack)] if jobs else []
+    for operator in dict.fromkeys(operator for job in jobs for operator in _list_needed_operators(job, world)):
         findings += _check_operator(operator, stack)
     for job in jobs:
         if job.queue:
@@ -77,13 +77,13 @@ def check(
     return tuple(findings)
 
 
-def _read(stack: Stack) -> Finding:
+def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
         return ok("stack.read", "cluster", "everything was read", "everything")
     return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights of docs/job.md.")
 
 
-def _needed(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
+def _list_needed_operators(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}

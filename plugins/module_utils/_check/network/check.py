@@ -142,7 +142,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
 
 def _check_shared(item: AppliedObject) -> Finding:
     check_id = "network.namespace_accepted" if item.kind == "Namespace" else "network.object_accepted"
-    return _judge(item, check_id, f"{item.kind} {item.name}")
+    return _judge_applied_object(item, check_id, f"{item.kind} {item.name}")
 
 
 def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
@@ -160,7 +160,9 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
             for check_id, _kind in expected
         ]
     findings = [
-        _judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}")
+        _judge_applied_object(
+            item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}"
+        )
         for item in mine
     ]
     for check_id, what in expected:
@@ -227,7 +229,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         yield ok(check_id, "cluster", "no others carry the collection's label", expected)
 
 
-def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
+def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Finding:
     expected = "accepted by the API server and its webhooks"
     dropped = unknown_fields(item.warnings) if item.action in TAKEN else ()
     if dropped:
@@ -253,7 +255,13 @@ def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
             "Run without check mode; see the stage operators.",
         )
     return Finding(
-        check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item)
+        check_id,
+        subject,
+        FAIL,
+        f"{item.action or 'not tried'}: {item.refusal}",
+        expected,
+        _explain_refusal(item),
+        _describe_refusal_remedy(item),
     )
 
 
@@ -295,7 +303,7 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _cause(item: AppliedObject) -> str:
+def _explain_refusal(item: AppliedObject) -> str:
     for text, why, _remedy_text in _REFUSALS:
         if text in item.refusal:
             return why
@@ -313,7 +321,7 @@ def _cause(item: AppliedObject) -> str:
     return "The API server or a webhook refused it; its own words are beside 'measured'."
 
 
-def _remedy(item: AppliedObject) -> str:
+def _describe_refusal_remedy(item: AppliedObject) -> str:
     for text, _why, remedy in _REFUSALS:
         if text in item.refusal:
             return remedy
@@ -338,9 +346,9 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         for item in facts.applied
         if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"
     ]
-    seen = _seen(fabric, name, facts.sync)
+    seen = _find_sync_node(fabric, name, facts.sync)
     if seen is None or (refused and seen.phase != "ready"):
-        why, remedy = _unasked(fabric, facts)
+        why, remedy = _explain_missing_wait(fabric, facts)
         if refused:
             why, remedy = (
                 f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.",
@@ -387,7 +395,7 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
 def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     """Check that pods of the node can be attached, where no virtual functions are counted."""
     subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
-    seen = _seen(fabric, name, facts.sync)
+    seen = _find_sync_node(fabric, name, facts.sync)
     refused = next(
         (
             item
@@ -397,7 +405,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         None,
     )
     if seen is None:
-        why, remedy = _unasked(fabric, facts)
+        why, remedy = _explain_missing_wait(fabric, facts)
         return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     if seen.phase == "ready" and refused is None:
@@ -417,7 +425,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
 
 
-def _unasked(fabric: Fabric, facts: Facts) -> tuple[str, str]:
+def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     """Return why the stage did not wait for the fabric."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
@@ -432,7 +440,7 @@ def _unasked(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     return "The wait did not run for this node.", "Put the node into the group rdma_nodes, and run the stage again."
 
 
-def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:
+def _find_sync_node(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:
     return (
         next((node for node in sync.nodes if (node.fabric, node.node) == (fabric.name, name)), None) if sync else None
     )

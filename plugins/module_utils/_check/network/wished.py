@@ -39,7 +39,7 @@ def find_unapplied(
     :param applied: what became of each object that was
     :param held: fabrics of which nothing was applied, which have findings of their own
     """
-    for wish in _wishes(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
+    for wish in _list_wanted_objects(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
         if not any(map(wish.is_met, applied)):
             why = f"{wish.word} asks for it, and no such object was handed to the API server."
             subject, expected = f"{wish.kind} {wish.name}".rstrip(), "accepted by the API server and its webhooks"
@@ -54,7 +54,7 @@ def find_unapplied(
             )
 
 
-def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[WantedObject]:
+def _list_wanted_objects(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[WantedObject]:
     host = intent.cluster.host
     if host.machine_memlock is not None:
         yield WantedObject("MachineConfig", "", "rdma_cluster.host.memlock")

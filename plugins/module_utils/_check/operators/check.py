@@ -82,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     sriov = any(find_traits(fabric).functions for fabric in intent.fabrics)
     findings = [
         *rights.check(facts.rights),
-        _read(seen),
+        _check_read_errors(seen),
         *needed.check(intent, facts.needed, facts.nodes),
         *_check_definitions(intent, seen),
     ]
@@ -118,7 +118,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _read(seen: OperatorFacts) -> Finding:
+def _check_read_errors(seen: OperatorFacts) -> Finding:
     if not seen.errors:
         return ok("operators.read", "cluster", "everything was read", "everything")
     rights = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."

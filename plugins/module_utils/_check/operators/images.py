@@ -146,7 +146,7 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
         return ok(
             "operators.image", subject, f"from {mirrors}{f', else {own} itself' if seen.source else ''}", _EXPECTED
         )
-    why, remedy = _unfit(named, name, seen)
+    why, remedy = _explain_unused_mirrors(named, name, seen)
     if not seen.source:
         why = (
             f"The nodes may not contact {own} for it (NeverContactSource, or blockedRegistries), and no mirror is left."
@@ -163,7 +163,7 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
     return ok("operators.image", subject, f"from {own} itself: no rule names a mirror", _EXPECTED)
 
 
-def _unfit(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
+def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
     """Return why no mirror will be tried, though a rule fits the repository; and what to do."""
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
@@ -214,7 +214,7 @@ def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
 
     def shut(scope: str) -> bool:
         never = any(rule.never for rule in rules if rule.source == scope)
-        return bool(scope) and (never or any(_inside(scope, blocked) for blocked in lists.blocked))
+        return bool(scope) and (never or any(_is_inside_scope(scope, blocked) for blocked in lists.blocked))
 
     scope = entry(name.repository)
     rest = name.repository[fits(scope, name.repository) :]
@@ -247,7 +247,7 @@ def accepts(scope: str, name: ImageReference) -> bool:
     return scope == name.identity or name.repository == scope or name.repository.startswith(f"{scope}/")
 
 
-def _inside(scope: str, outer: str) -> bool:
+def _is_inside_scope(scope: str, outer: str) -> bool:
     """Return whether one entry lies inside of another one. [runtime-utils ScopeIsNestedInsideScope]"""
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0

@@ -36,7 +36,7 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
                 "Run stage operators again; its task images_info says why it gave no answer.",
             ),
         )
-    findings = [_told(answer) for answer in seen.answers if answer.state in ("there", "missing")]
+    findings = [_check_mirror_answer(answer) for answer in seen.answers if answer.state in ("there", "missing")]
     for state in ("refused", "silent"):
         by_cause: dict[tuple[str, str], list[MirrorAnswer]] = {}
         for answer in seen.answers:
@@ -51,9 +51,9 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
 def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
     """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm
     tells."""
-    asked = {_identity(answer.place) for answer in seen.answers}
-    for image, who in _wanted(intent):
-        name = _identity(image)
+    asked = {_parse_image_identity(answer.place) for answer in seen.answers}
+    for image, who in _list_needed_images(intent):
+        name = _parse_image_identity(image)
         # of what is no name, or has no registry, the list says so
         if name not in asked and not any(who in problem for problem in seen.unlisted):
             why = (
@@ -65,7 +65,7 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
             )
 
 
-def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
+def _list_needed_images(intent: Intent) -> typing.Iterator[tuple[str, str]]:
     """Yield the names on the mirror, each with what needs it."""
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
@@ -91,7 +91,7 @@ def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
         yield f"{operator.repository}/doca-driver:{operator.ofed_driver}", "parts of NicClusterPolicy"
 
 
-def _identity(image: str) -> str:
+def _parse_image_identity(image: str) -> str:
     """Return the name by which registries are asked; empty for what is no name of an image."""
     try:
         return reference(image).identity
@@ -99,7 +99,7 @@ def _identity(image: str) -> str:
         return ""
 
 
-def _told(answer: MirrorAnswer) -> Finding:
+def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     subject = f"{answer.source}{'-*' if answer.by_system else ''}"
     if answer.state == "there":
         return ok(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)

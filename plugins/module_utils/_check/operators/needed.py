@@ -34,7 +34,15 @@ def check(
     if seen is None:
         for row in needed(intent):
             why = "Nobody looked whether it is there."
-            yield Finding(CHECK, row.operator.name, UNKNOWN, "not asked", _expected(row), why, "Run the stage again.")
+            yield Finding(
+                CHECK,
+                row.operator.name,
+                UNKNOWN,
+                "not asked",
+                _describe_expected_operator(row),
+                why,
+                "Run the stage again.",
+            )
         return
     for row in needed(intent, seen.job, seen.olm):
         if seen.errors:
@@ -44,20 +52,20 @@ def check(
                 row.operator.name,
                 UNKNOWN,
                 "not all was read",
-                _expected(row),
+                _describe_expected_operator(row),
                 why,
                 "Give the user of the kubeconfig the rights of docs/rbac/look.yml.",
             )
         else:
-            yield _one(row, seen, nodes)
+            yield _check_operator(row, seen, nodes)
 
 
-def _expected(row: Needed) -> str:
+def _describe_expected_operator(row: Needed) -> str:
     return f"{_EXPECTED}, for {', '.join(row.why)}"
 
 
-def _one(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
-    operator, expected = row.operator, _expected(row)
+def _check_operator(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
+    operator, expected = row.operator, _describe_expected_operator(row)
     found = [item for item in seen.controllers if item.operator == operator.name]
     if len(found) > 1:
         names = "; ".join(describe_installation(item) for item in found)
@@ -68,11 +76,11 @@ def _one(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Findi
         return Finding(CHECK, operator.name, FAIL, names, expected, why, remedy)
     if not found:
         return _report_absent(row, seen, nodes)
-    return _there(row, seen, found[0])
+    return _check_present_operator(row, seen, found[0])
 
 
 def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
-    operator, expected = row.operator, _expected(row)
+    operator, expected = row.operator, _describe_expected_operator(row)
     if served_by_labels(row, seen, nodes):
         return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
     untrusted = seen.untrusted.get(operator.name)
@@ -88,7 +96,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
             name_way_to_trust(untrusted.namespace),
         )
     objects = seen.held_by_olm(operator)
-    if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
+    if objects and _has_succeeded_version(objects) and operator.configuration and not _has_configuration(row, seen):
         package = operator.package.namespace if operator.package else ""
         why = f"OLM has installed it, and it does nothing without a {operator.configuration}. {operator.lack}"
         remedy = f"Set operators_install to true, or create a {operator.configuration} (namespace {package})."
@@ -123,8 +131,8 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
     )
 
 
-def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
-    operator, expected, measured = row.operator, _expected(row), describe_installation(found)
+def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
+    operator, expected, measured = row.operator, _describe_expected_operator(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
     remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
     if found.ready < 1 or found.wanted < 1:
@@ -184,11 +192,11 @@ def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
     return ok(CHECK, operator.name, measured, expected)
 
 
-def _succeeded(objects: typing.Iterable[OlmObject]) -> bool:
+def _has_succeeded_version(objects: typing.Iterable[OlmObject]) -> bool:
     return any(item.kind == "ClusterServiceVersion" and item.phase == "Succeeded" for item in objects)
 
 
-def _configured(row: Needed, seen: OperatorsSeen) -> bool:
+def _has_configuration(row: Needed, seen: OperatorsSeen) -> bool:
     return any(item.kind == row.operator.configuration for item in seen.configurations)
 
 

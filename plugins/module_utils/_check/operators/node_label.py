@@ -39,11 +39,11 @@ def check_label(
     if not missing:
         return ok("operators.label", node.name, expected, expected)
     measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
-    why, remedy = _cause(node, missing, observed, discovery)
+    why, remedy = _explain_missing_label(node, missing, observed, discovery)
     return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
 
 
-def _cause(
+def _explain_missing_label(
     node: ClusterNode,
     missing: typing.Sequence[str],
     observed: typing.Optional[ObservedHcas],
@@ -57,12 +57,14 @@ def _cause(
         )
     value = observed.value if observed is not None else None
     hcas = [hca for hca in value.hcas if not hca.is_virtual and hca.pci is not None] if value is not None else []
-    found = (_metal(hcas) if value is not None else None) or _workers(node, discovery)
+    found = (_find_hardware_cause(hcas) if value is not None else None) or _find_worker_cause(node, discovery)
     config = next(
         (item.config for item in discovery or () if node.name in item.worker.nodes and item.config is not None), None
     )
     if found is None and config is not None:
-        found = _configuration(key[len(PREFIX) :], [hca for hca in hcas if _capable(hca)], config, discovery or ())
+        found = _find_configuration_cause(
+            key[len(PREFIX) :], [hca for hca in hcas if _is_sriov_capable(hca)], config, discovery or ()
+        )
     if found is None:
         unread = "; ".join(item.unread for item in discovery or () if item.unread)
         why = "Node feature discovery runs on the node and should report it" + (
@@ -78,16 +80,16 @@ def _cause(
     return why, remedy
 
 
-def _capable(hca: Hca) -> bool:
+def _is_sriov_capable(hca: Hca) -> bool:
     return hca.sriov is not None and bool(hca.sriov.total)
 
 
-def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
+def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
     """Find the cause in the node's PCI devices and SR-IOV."""
     if not hcas:
         why = "The node shows no network function on PCI: the card is absent, broken, or passed to somebody else."
         return why, "Look with lspci, and into the BIOS's slot settings."
-    if any(map(_capable, hcas)):
+    if any(map(_is_sriov_capable, hcas)):
         return None
     seen = ", ".join(
         f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}"
@@ -98,7 +100,7 @@ def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
     return why, f"Switch SR-IOV on in the BIOS. {firmware} See the stage platform."
 
 
-def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
+def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
     """Check whether node feature discovery works on the node."""
     if discovery is None:
         return (
@@ -126,7 +128,7 @@ def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[Featu
     return None
 
 
-def _configuration(
+def _find_configuration_cause(
     label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]
 ) -> _Cause:
     """Find the part of the worker's configuration that keeps it from making the label. Labels of rules

@@ -58,7 +58,7 @@ def check(
             f"The kernel says {made} VFs, and the function {offered.current}: it was reset without the kernel, or VFs"
             " were just being made or removed."
         )
-        yield _open(
+        yield _make_unproven_finding(
             subject, function, f"{made} or {offered.current} VFs", why, "Run again; reboot the node if it stays so."
         )
         return
@@ -67,7 +67,7 @@ def check(
         yield explain(_report_no_memory(subject, function, missing, kernel_arguments), said)
         return
     wanted = min(fabric.virtual_functions, function.sriov_total)
-    buses = _buses(function, wanted) if made < wanted else None
+    buses = _compute_vf_buses(function, wanted) if made < wanted else None
     if buses and function.last_bus is not None and buses[1] > function.last_bus:
         why = (
             f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to"
@@ -78,16 +78,16 @@ def check(
             Finding("platform.bios", subject, FAIL, _describe_evidence(function), EXPECTED, why, remedy), said
         )
         return
-    if not made and _disagree(function):
+    if not made and _has_bar_mismatch(function):
         question = (
             "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory"
             " (MMIO)"
         )
-        yield _open(subject, function, "not proven", question)
+        yield _make_unproven_finding(subject, function, "not proven", question)
         return
-    question = "" if made else _unproven(function, buses)
+    question = "" if made else _describe_missing_proof(function, buses)
     yield (
-        decide(_open(subject, function, "not proven", question), said)
+        decide(_make_unproven_finding(subject, function, "not proven", question), said)
         if question
         else ok("platform.bios", subject, _describe_evidence(function), EXPECTED)
     )
@@ -124,7 +124,7 @@ def _report_no_memory(
     return Finding("platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more}")
 
 
-def _buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
+def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
     """Bus numbers of the function and of the last of so many VFs, as the kernel works it out (pci_iov_virtfn_bus); None
     where that can't be done."""
     match = _ADDRESS.match(function.address)
@@ -136,14 +136,14 @@ def _buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]
     )
 
 
-def _disagree(function: PciEvidence) -> bool:
+def _has_bar_mismatch(function: PciEvidence) -> bool:
     """Return whether the kernel has memory for other BARs than the function says, or for none."""
     if function.capability is None or function.memory is None:
         return False
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
 
 
-def _unproven(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
+def _describe_missing_proof(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
     """Return the missing parts of the proof, where no VF is; empty when it is complete."""
     if function.capability is None:
         return (
@@ -162,7 +162,9 @@ def _unproven(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) ->
     return ""
 
 
-def _open(subject: str, function: PciEvidence, measured: str, question: str, remedy: str = "") -> Finding:
+def _make_unproven_finding(
+    subject: str, function: PciEvidence, measured: str, question: str, remedy: str = ""
+) -> Finding:
     by_hand = (
         f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node, where each Region"
         " below Single Root I/O Virtualization must have an address, or look up SR-IOV and Above 4G decoding in the"

@@ -96,8 +96,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
         return dataclasses.replace(
             finding,
             status=FAIL,
-            measured=_measured(bad),
-            why=f"BIOS: {_whys(bad)}.",
+            measured=_join_measured_values(bad),
+            why=f"BIOS: {_join_reasons(bad)}.",
             remedy=_collect_remedies(said, bad),
         )
     if switch is not None and switch.state == "ok":
@@ -123,7 +123,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
         return finding
     bad = said.bad(*keys)
     remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
-    return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
+    return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_join_measured_values(shown)}.", remedy=remedy)
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
@@ -190,7 +190,7 @@ def check(
     wrong = [
         (state, status)
         for state in said.states.values()
-        for status in [_status(state, said, told_of, state in by_node)]
+        for status in [_choose_status(state, said, told_of, state in by_node)]
         if status
     ]
     for state, status in wrong:
@@ -199,8 +199,8 @@ def check(
             f"{subject} {state.key}",
             status,
             state.measured,
-            _expected(state),
-            f"BIOS: {_whys([state])}.",
+            _describe_expected_setting(state),
+            f"BIOS: {_join_reasons([state])}.",
             _collect_remedies(said, [state]),
         )
     if not wrong:
@@ -209,7 +209,7 @@ def check(
         asked = [
             f"{state.key} shown by the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes
         ]
-        measured = ", ".join(part for part in (_measured(shown), *asked) if part)
+        measured = ", ".join(part for part in (_join_measured_values(shown), *asked) if part)
         yield ok(
             "platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected
         )
@@ -235,7 +235,7 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     )
 
 
-def _status(
+def _choose_status(
     state: BiosState, said: BmcReport, told_of: typing.Container[str], by_node: bool
 ) -> typing.Optional[Status]:
     """None where there is nothing to say, or where another finding says it.
@@ -272,24 +272,24 @@ def _is_left_open(state: BiosState, said: BmcReport) -> bool:
     )
 
 
-def _expected(state: BiosState) -> str:
+def _describe_expected_setting(state: BiosState) -> str:
     words = {True: "on", False: "off"}
     return f"{state.key} " + " or ".join(words[one] if isinstance(one, bool) else str(one) for one in state.wanted)
 
 
-def _measured(shown: typing.Iterable[BiosState]) -> str:
+def _join_measured_values(shown: typing.Iterable[BiosState]) -> str:
     return ", ".join(state.measured for state in shown)
 
 
-def _whys(bad: typing.Iterable[BiosState]) -> str:
+def _join_reasons(bad: typing.Iterable[BiosState]) -> str:
     return "; ".join(state.why.rstrip(".") for state in bad)
 
 
 def _collect_remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
-    return " ".join(dict.fromkeys(_remedy(said, state) for state in bad))
+    return " ".join(dict.fromkeys(_describe_bios_remedy(said, state) for state in bad))
 
 
-def _remedy(said: BmcReport, state: BiosState) -> str:
+def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
             return (
@@ -307,10 +307,12 @@ def _remedy(said: BmcReport, state: BiosState) -> str:
         )
     if said.bios.last_apply:
         return (
-            f"Set {_expected(state)} on the setup screen, since it did not take; see the log of the BMC, and update the"
+            f"Set {_describe_expected_setting(state)} on the setup screen, since it did not take; see"
+            " the log of the BMC, and update the"
             " BIOS."
         )
     return (
-        f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the"
+        f"Set {_describe_expected_setting(state)} by the module linerate.rdma.bios or on the setup"
+        " screen, then drain and reset the"
         f" node; {_SETTLES}."
     )

@@ -60,7 +60,7 @@ class Facts:
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """One finding at least for each node, and for each HCA that shall make VFs."""
-    nodes = _answered(facts.nodes)
+    nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known."
@@ -153,14 +153,14 @@ def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firm
         for name, observed in facts.subnets.items()
         if observed.value is not None and observed.error is None
     }
-    nodes = _answered(facts.nodes)
+    nodes = _select_answered_nodes(facts.nodes)
     memberships = {
         fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if find_traits(fabric).functions
     }
     return memberships, firmware_fleet.collect_fleet(intent, memberships.values(), facts.firmware, facts.nics)
 
 
-def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
+def _select_answered_nodes(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
     return {
         name: observed.value
         for name, observed in nodes.items()

@@ -118,7 +118,7 @@ def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
     }
     found: dict[_Model, typing.Counter[str]] = {}
     for hca in hcas.values():
-        model = _model(hca)
+        model = _identify_model(hca)
         if model is not None and hca.firmware:
             found.setdefault(model, collections.Counter())[hca.firmware] += 1
     return found
@@ -130,7 +130,7 @@ def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) ->
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
-                model, seen = _model(hca), by_address.get((node, hca.pci.address if hca.pci else ""))
+                model, seen = _identify_model(hca), by_address.get((node, hca.pci.address if hca.pci else ""))
                 for setting in seen.settings if model is not None and seen is not None else ():
                     if model is not None and _is_compared(setting):
                         found.setdefault((membership.fabric, model, setting.name), collections.Counter())[
@@ -149,7 +149,7 @@ def find_odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[DifferingValue]:
 
 
 def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
-    model, odd = _model(hca), []
+    model, odd = _identify_model(hca), []
     for setting in seen.settings if model is not None else ():
         counts = (
             fleet.values.get((fabric, model, setting.name), {}) if model is not None and _is_compared(setting) else {}
@@ -168,7 +168,7 @@ def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tu
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
-                model, seen = _model(hca), fleet.firmware_of(node, hca.pci.address if hca.pci else "")
+                model, seen = _identify_model(hca), fleet.firmware_of(node, hca.pci.address if hca.pci else "")
                 if model is not None:
                     version = find_odd_version(hca, fleet)
                     odd = [
@@ -188,7 +188,7 @@ def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tu
 
 def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
     """Return how many HCAs of its model run each version, and the usual version."""
-    model = _model(hca)
+    model = _identify_model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
     return counts, fleet.usual[model] if model is not None and counts else hca.firmware
 
@@ -219,7 +219,7 @@ def _value_in_force(setting: FirmwareSetting) -> str:
     return setting.current or setting.next or ""
 
 
-def _model(hca: Hca) -> typing.Optional[_Model]:
+def _identify_model(hca: Hca) -> typing.Optional[_Model]:
     return (hca.pci.vendor, hca.pci.device, hca.board or "") if hca.pci else None
 
 

@@ -92,11 +92,11 @@ def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
 
     An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
     """
-    there = {_key(hca): hca for hca in now.hcas}
+    there = {_identify_hca(hca): hca for hca in now.hcas}
     lost: list[str] = []
     for hca in _list_physical(before):
-        again = there.get(_key(hca))
-        lost += [_called(hca)] if again is None else _less(hca, again)
+        again = there.get(_identify_hca(hca))
+        lost += [_describe_hca(hca)] if again is None else _list_lost_parts(hca, again)
     return tuple(lost)
 
 
@@ -122,19 +122,19 @@ def _identify(node: NodeHcas) -> frozenset[str]:
     return frozenset(found - {_NO_MAC})
 
 
-def _key(hca: Hca) -> str:
+def _identify_hca(hca: Hca) -> str:
     if hca.node_guid and hca.node_guid != NO_GUID:
         return hca.node_guid
     return hca.pci.address if hca.pci else hca.name
 
 
-def _called(hca: Hca) -> str:
+def _describe_hca(hca: Hca) -> str:
     return f"{hca.name} ({hca.pci.address})" if hca.pci and hca.pci.address != hca.name else hca.name
 
 
-def _less(had: Hca, has: Hca) -> typing.Iterator[str]:
+def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
     if had.rdma_device and not has.rdma_device:
-        yield f"the RDMA device of {_called(had)}"
+        yield f"the RDMA device of {_describe_hca(had)}"
         return
     ports = {port.number: port for port in has.all_ports}
     for port in had.all_ports:
@@ -148,7 +148,7 @@ def _less(had: Hca, has: Hca) -> typing.Iterator[str]:
             yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and has {rate}"
     # a pod that had some of them is gone by now
     for name in sorted(set(had.names) - set(has.names)):
-        yield f"the interface {name} of {_called(had)}"
+        yield f"the interface {name} of {_describe_hca(had)}"
     states = {netdev.name: netdev.state for netdev in has.netdevs}
     for netdev in had.netdevs:
         if netdev.state == "up" and states.get(netdev.name, "up") != "up":

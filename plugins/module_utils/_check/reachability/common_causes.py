@@ -65,11 +65,14 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     """Failing pairs without a suspect of their own."""
     if named_before == MOST_SUSPECTS:
         why, remedy = (
-            f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_some(rest)}.",
+            f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_format_explained_pairs(rest)}.",
             "Correct those first, then run the stage again.",
         )
     else:
-        why = f"Nothing that these pairs share stands out, since too many that share it pass: {_some(rest)}."
+        why = (
+            "Nothing that these pairs share stands out, since too many that share it pass:"
+            f" {_format_explained_pairs(rest)}."
+        )
         remedy = (
             "See the cause beside each pair; with more packets (reachability_count) or more partners"
             " (reachability_rounds) a common one may show itself."
@@ -77,7 +80,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     return Finding("reachability.suspect", fabric.name, FAIL, f"{rest.failed} pairs fail", "no pair fails", why, remedy)
 
 
-def _some(suspect: Suspect) -> str:
+def _format_explained_pairs(suspect: Suspect) -> str:
     """Return the first of the pairs that a suspect explains, and how many more there are."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
@@ -87,11 +90,11 @@ def _judge_suspect(
     fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str
 ) -> Finding:
     unseen = f" No switch can be suspected: {blind}" if blind else ""
-    why = f"All of these failing pairs depend on it: {_some(suspect)}."
+    why = f"All of these failing pairs depend on it: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
             "These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is"
-            f" can't be told: {_some(suspect)}."
+            f" can't be told: {_format_explained_pairs(suspect)}."
         )
     remedy = " ".join(_next_steps(suspect.elements, where, topology))
     subject = f"{fabric.name} {named(suspect.elements)}"

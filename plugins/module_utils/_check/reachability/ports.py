@@ -70,7 +70,7 @@ def judge_port(
         why = f"Partition keys keep it from {len(partners)} partners; its own are {folded(port.pkeys, 8)}."
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
-        why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"
+        why = f"Packets from or to this port are lost.{_explain_asymmetry(passed, as_client, as_server)}"
         return Finding(
             "reachability.port",
             subject,
@@ -91,7 +91,9 @@ def judge_port(
     )
 
 
-def _asymmetry(passed: typing.Sequence[int], as_client: typing.Sequence[Pair], as_server: typing.Sequence[Pair]) -> str:
+def _explain_asymmetry(
+    passed: typing.Sequence[int], as_client: typing.Sequence[Pair], as_server: typing.Sequence[Pair]
+) -> str:
     if any(pair.ping and pair.ping.received for pair in (*as_client, *as_server) if not pair.passed):
         # where only part is lost, chance decides in which direction it shows
         return ""

@@ -95,7 +95,10 @@ def _list_allowed(
             found[host] = None
             continue
         node = facts.hcas.get(pod.node)
-        gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
+        gots = [
+            _collect_pod_devices(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node)
+            for fabric in fabrics
+        ]
         known = not any(got.nameless for got in gots)
         found[host] = {device for got in gots for device in got.devices} if known else None
     return found
@@ -104,7 +107,7 @@ def _list_allowed(
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
     """Judge each host of a log: its interface, its HCAs and its rails."""
     several = any(spans_nodes(communicator) for communicator in log.communicators)
-    used = _used(log)
+    used = _collect_used_devices(log)
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _list_members(fabrics, facts)
     ranks = [rank for communicator in log.communicators for rank in communicator.ranks]
@@ -141,7 +144,10 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             yield _report_no_pod(host, facts.pods is not None, pod)
             continue
         node = facts.hcas.get(pod.node)
-        gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
+        gots = [
+            _collect_pod_devices(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node)
+            for fabric in fabrics
+        ]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
             yield _list_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
@@ -165,7 +171,7 @@ def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
     )
 
 
-def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
+def _collect_used_devices(log: NcclLog) -> dict[str, dict[str, bool]]:
     """Return, by host, the RDMA devices that channels use; false for one that is but a number, as its name is not in
     the log."""
     names = {
@@ -198,7 +204,7 @@ def _list_members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[
     }
 
 
-def _got(
+def _collect_pod_devices(
     fabric: Fabric,
     functions: typing.Sequence[PodFunction],
     members: typing.Sequence[Member],

@@ -59,10 +59,10 @@ class _Judge:
                 ("the log has runs of more groups of processes than are judged: give the log of each run by itself",),
             )
         self._left -= ranks
-        return _judged(own, silent)
+        return _judge_transports(own, silent)
 
 
-def _judged(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
+def _judge_transports(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
     """:param own: the log, with the communicators of a run alone
     :param silent: processes of the run of which no communicator is in the log
     """

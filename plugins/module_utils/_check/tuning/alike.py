@@ -64,7 +64,7 @@ def check(
             remedy = choose_remedy(
                 odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
             )
-            yield _finding(odd, remedy)
+            yield _make_differing_finding(odd, remedy)
         if not group.odd:
             members = group.nodes
             alone = (
@@ -82,23 +82,23 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
     """
     kinds: dict[_Kind, list[str]] = {}
     for name, node in nodes.items():
-        kinds.setdefault(tuple(_values(node, row) for row in _KIND), []).append(name)
+        kinds.setdefault(tuple(_collect_row_values(node, row) for row in _KIND), []).append(name)
     return tuple(
         NodeGroup(
-            _words(kind),
+            _describe_node_kind(kind),
             tuple(members),
             tuple(
                 odd
                 for row in ROWS
                 if row.alike
-                for odd in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))
+                for odd in _list_differing_rows(row, {name: nodes[name] for name in members}, told.get(row.name, ()))
             ),
         )
         for kind, members in kinds.items()
     )
 
 
-def _finding(odd: DifferingRow, remedy: str) -> Finding:
+def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     if odd.usual is None:
         why = f"As many of {odd.known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
@@ -107,12 +107,12 @@ def _finding(odd: DifferingRow, remedy: str) -> Finding:
     return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, remedy)
 
 
-def _row(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
+def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
     """Yield the nodes of which more is known than what was told are held against each other."""
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
         if name not in told and explain_why_unread(node, row.name) is None:
-            by_values.setdefault(_values(node, row.name), []).append(name)
+            by_values.setdefault(_collect_row_values(node, row.name), []).append(name)
     if len(by_values) < 2:
         return
     known = sum(map(len, by_values.values()))
@@ -120,22 +120,22 @@ def _row(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.I
         {values: len(members) for values, members in by_values.items()}
     ).most_common(2)
     if most == next_most:
-        measured = folded([f"{_said(values)} on {names(members)}" for values, members in by_values.items()], 8)
+        measured = folded([f"{_format_values(values)} on {names(members)}" for values, members in by_values.items()], 8)
         yield DifferingRow(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():
         if values != usual:
-            yield DifferingRow(row, tuple(members), _said(values), _said(usual), most, known)
+            yield DifferingRow(row, tuple(members), _format_values(values), _format_values(usual), most, known)
 
 
-def _values(node: NodeTuning, row: str) -> _Values:
+def _collect_row_values(node: NodeTuning, row: str) -> _Values:
     return frozenset(reading.value for reading in node.rows.get(row, ()))
 
 
-def _said(values: _Values) -> str:
+def _format_values(values: _Values) -> str:
     return " and ".join(sorted(values)) or "nothing"
 
 
-def _words(kind: _Kind) -> str:
+def _describe_node_kind(kind: _Kind) -> str:
     cpus, gpus, hcas = kind
-    return f"CPUs {_said(cpus)}, GPUs {_said(gpus)}, HCAs {_said(hcas)}"
+    return f"CPUs {_format_values(cpus)}, GPUs {_format_values(gpus)}, HCAs {_format_values(hcas)}"

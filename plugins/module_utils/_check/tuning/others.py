@@ -35,11 +35,11 @@ def _remove_others(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     if not others:
         return tuning
     return dataclasses.replace(
-        tuning, rows={row: tuple(_kept(readings, others)) for row, readings in tuning.rows.items()}
+        tuning, rows={row: tuple(_filter_readings(readings, others)) for row, readings in tuning.rows.items()}
     )
 
 
-def _kept(readings: typing.Iterable[RowReading], others: set[str]) -> typing.Iterator[RowReading]:
+def _filter_readings(readings: typing.Iterable[RowReading], others: set[str]) -> typing.Iterator[RowReading]:
     for reading in readings:
         where = tuple(name for name in reading.where if name not in others)
         if where or not reading.where:

@@ -72,7 +72,7 @@ def _report_others(finding: Finding) -> Finding:
     return dataclasses.replace(finding, remedy=remedy)
 
 
-def _wanted(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
+def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
     tuning, roce = intent.cluster.tuning, fabric.roce or Roce()
     if row.name in tuning.expected:
         return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -92,14 +92,14 @@ def _wanted(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
     return ExpectedValue(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
 
 
-def _fits(row: TuningRow, rule: str, value: str) -> bool:
+def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
     """Of priorities and DSCP one among others will do, but no other priority may have PFC."""
     if row.name == "roce_ecn":
-        return rule in _numbers(value)
+        return rule in _parse_number_ranges(value)
     return rule in value.split() if row.name == "roce_dscp" else fits(rule, value)
 
 
-def _numbers(text: str) -> set[str]:
+def _parse_number_ranges(text: str) -> set[str]:
     """``0-7`` and ``3,4`` as the numbers in them."""
     found: set[str] = set()
     for part in text.split(","):
@@ -113,17 +113,19 @@ def _numbers(text: str) -> set[str]:
 def _check_row(
     intent: Intent, fabric: Fabric, row: TuningRow, places: typing.Sequence[_Place], nodes: Nodes
 ) -> typing.Iterator[Finding]:
-    want = _wanted(intent, fabric, row)
+    want = _choose_expected_value(intent, fabric, row)
     by_value: dict[str, list[_Place]] = {}
     unread: dict[_Place, str] = {}
     for place in places:
-        value = _value(nodes[place[0]], row.name, place[1])
+        value = _find_hca_value(nodes[place[0]], row.name, place[1])
         why = explain_why_unread(nodes[place[0]], row.name)
         if value is not None:
             by_value.setdefault(value, []).append(place)
         elif why is not None or row.name not in _SHOWN_BY_SOME:
             unread[place] = why or "the answer of node_info does not show it of this HCA"
-    off = {value: group for value, group in by_value.items() if want.rule and not _fits(row, want.rule, value)}
+    off = {
+        value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
+    }
     found = [*_report_off(fabric, row, want, off, len(places)), *_report_unread(fabric, row, want, unread, len(places))]
     if not (off and want.level == "fail"):
         found += _check_sides(fabric, row, by_value, off)
@@ -135,7 +137,7 @@ def _check_row(
     yield ok(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
 
 
-def _value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
+def _find_hca_value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
     return next((reading.value for reading in node.rows.get(row, ()) if hca in reading.where), None)
 
 

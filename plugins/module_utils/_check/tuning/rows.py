@@ -124,11 +124,11 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
         return node.unread[row]
     if row not in node.rows:
         return "the answer of node_info has no such row"
-    silent = _where(node, "gpu_model") - _where(node, row) if row in _OF_EACH_GPU else ()
+    silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
     return f"nvidia-smi says nothing of {names(sorted(silent))}" if silent else None
 
 
-def _where(node: NodeTuning, row: str) -> set[str]:
+def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:
     return {name for reading in node.rows.get(row, ()) for name in reading.where}
 
 
@@ -165,7 +165,9 @@ def _report_off(
                 choose_remedy(row, {name: readings}, strangers),
             )
         return
-    for together in _together({name: tuple(reading.value for reading in readings) for name, readings in off.items()}):
+    for together in _group_nodes_by_key(
+        {name: tuple(reading.value for reading in readings) for name, readings in off.items()}
+    ):
         measured = (
             f"{shown(off[together[0]])} on"
             f" {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
@@ -184,7 +186,7 @@ def _report_unread(
     groups = (
         [[name] for name in unread]
         if status == UNKNOWN
-        else _together({name: (_kind(why),) for name, why in unread.items()})
+        else _group_nodes_by_key({name: (_extract_failure_kind(why),) for name, why in unread.items()})
     )
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
@@ -218,7 +220,7 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
     )
 
 
-def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
+def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
     """Return the nodes of one key, together."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
@@ -226,6 +228,6 @@ def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _kind(why: str) -> str:
+def _extract_failure_kind(why: str) -> str:
     """Return the kind of failure, without its file or function: of a thousand nodes each has its own."""
     return why.rpartition(": ")[2]

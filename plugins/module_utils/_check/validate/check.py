@@ -70,7 +70,7 @@ class Facts:
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a
     part of it could not be read."""
-    findings = run_rule(_read, intent)
+    findings = run_rule(_check_schema, intent)
     findings += _check_nodes(facts)
     findings += _check_variables(facts.variables, facts.mistyped)
     findings += run_rule(check_fabrics, intent)
@@ -122,12 +122,13 @@ def sort_findings(
     """
     return tuple(
         sorted(
-            (_place(finding, origins or {}) for finding in findings), key=functools.partial(_find_position, variables)
+            (_add_origin(finding, origins or {}) for finding in findings),
+            key=functools.partial(_find_position, variables),
         )
     )
 
 
-def _place(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
+def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     """Return the finding with the place of its subject, or of the next greater part that was written."""
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
@@ -248,7 +249,7 @@ def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
     return [refuse_value("archive", VARIABLE, seen.error, expected, why, f"{seen.remedy}.")]
 
 
-def _read(intent: Intent) -> typing.Iterator[Finding]:
+def _check_schema(intent: Intent) -> typing.Iterator[Finding]:
     yield ok(
         "validate.intent",
         "intent",
@@ -258,7 +259,7 @@ def _read(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_measures(intent: Intent) -> list[Finding]:
-    findings = run_rule(_measures, intent)
+    findings = run_rule(_check_compared_measures, intent)
     return findings or [
         ok(
             "validate.measures",
@@ -269,7 +270,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
     ]
 
 
-def _measures(intent: Intent) -> typing.Iterator[Finding]:
+def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
     why = "Stage compare would compare what is not alike, or divide by nothing."
     for path, seen, expected in compare.report_mistakes(intent):
         yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")

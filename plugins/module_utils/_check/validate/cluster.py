@@ -33,7 +33,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
             _wait_seconds,
             _check_node_pool,
             _look_at_firmware,
-            _release,
+            _check_operator_release,
             _check_driver,
             _check_operator_namespace,
             _check_mirror,
@@ -111,7 +111,7 @@ def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             )
 
 
-def _release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not _RELEASE.fullmatch(cluster.network_operator.version):
         why = "Images of NVIDIA's network operator are named after its releases, and there would be none of this name."
         seen = f"'{cluster.network_operator.version}'"

@@ -61,7 +61,7 @@ def _list_names(intent: Intent) -> list[Finding]:
         # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their
         # pods are in
         ("network.name", operator.attrgetter("network.name"), "Both would be the same object."),
-        ("ipam.pool", _pool, "Each would make another pool of it."),
+        ("ipam.pool", _name_pool, "Each would make another pool of it."),
     ):
         places = collections.defaultdict(list)
         for index, fabric in enumerate(intent.fabrics):
@@ -87,7 +87,7 @@ def _list_names(intent: Intent) -> list[Finding]:
     ]
 
 
-def _pool(fabric: Fabric) -> str:
+def _name_pool(fabric: Fabric) -> str:
     """Empty without one, and such fabrics have none in common."""
     return f"{fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool else ""
 
@@ -109,11 +109,16 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
     if claim:
         remedy = "Say in one of the two which HCAs it leaves to the other."
         yield _report_bad(
-            "claims", place, claim, f"nothing that {other_place} takes as well", _why(fabric, other), remedy
+            "claims",
+            place,
+            claim,
+            f"nothing that {other_place} takes as well",
+            _explain_conflict(fabric, other),
+            remedy,
         )
 
 
-def _why(fabric: Fabric, other: Fabric) -> str:
+def _explain_conflict(fabric: Fabric, other: Fabric) -> str:
     if find_traits(fabric).functions and find_traits(other).functions:
         return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
     for one in (fabric, other):
@@ -181,13 +186,13 @@ def _shared_claim(one: Fabric, other: Fabric) -> str:
         if (
             not wide.pci
             and not wide.netdev
-            and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device"))
+            and all(_is_covering_value(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device"))
         ) and (wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager)):
             return "the same HCAs"
     return ""
 
 
-def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
+def _is_covering_value(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
     return wide in (None, narrow)
 
 

@@ -43,7 +43,7 @@ def check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
 def _check_names(fabric: Fabric, path: str) -> list[Finding]:
     findings = run_rule(_check_resource, fabric, path)
     for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
-        findings += run_rule(_name, fabric, path, what)
+        findings += run_rule(_check_object_name, fabric, path, what)
     return findings or [
         ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")
     ]
@@ -66,7 +66,7 @@ def _check_resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
+def _check_object_name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
     of_pool = what.startswith("pool.")
     if of_pool and fabric.pool is None:
         return

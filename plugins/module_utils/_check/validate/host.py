@@ -32,11 +32,11 @@ def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
     return (
         []
         if host.memlock is None
-        else run_rules((_memlock, _limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
+        else run_rules((_check_memlock_size, _limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
     )
 
 
-def _memlock(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+def _check_memlock_size(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if (memlock.limit_gib is None) != memlock.unlimited:
         measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
         why = "Without a size nobody knows what was meant, and none at all has to be asked for."

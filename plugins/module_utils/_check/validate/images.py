@@ -22,14 +22,14 @@ def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> 
     """
     for variable, image in variables.items():
         if image:
-            yield _judged(variable, image, strict)
+            yield _check_image(variable, image, strict)
     for index, fabric in enumerate(intent.fabrics):
-        yield _judged(f"rdma_fabrics[{index}].pods.image", fabric.pods.image, strict)
+        yield _check_image(f"rdma_fabrics[{index}].pods.image", fabric.pods.image, strict)
     if intent.cluster.collectives is not None:
-        yield _judged("rdma_cluster.collectives.image", intent.cluster.collectives.image, strict)
+        yield _check_image("rdma_cluster.collectives.image", intent.cluster.collectives.image, strict)
 
 
-def _judged(place: str, image: str, strict: bool) -> Finding:
+def _check_image(place: str, image: str, strict: bool) -> Finding:
     if by_digest(image):
         return ok("validate.images", place, image, _EXPECTED)
     if not strict:

@@ -24,7 +24,7 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     findings: list[Finding] = []
     for what in ("pods.message_bytes", "pods.queue_pairs", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
         findings += run_rule(_check_at_least_one, fabric, path, what)
-    findings += run_rule(_limit, fabric, path)
+    findings += run_rule(_check_time_limit, fabric, path)
     findings += run_rule(_check_rounds, fabric, path)
     findings += run_rule(_check_latency, fabric, path)
     return findings or [
@@ -50,7 +50,7 @@ def _check_at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator
         )
 
 
-def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_time_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     pods = fabric.pods
     if pods.limit_seconds <= pods.seconds:
         why = "Each command would be stopped before its measurement ends."

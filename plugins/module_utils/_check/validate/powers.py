@@ -27,11 +27,11 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
     """Yield a pass for each file: what it amounts to, and why; first those of the intent, then those that something
     else decides on."""
     for power in needed_powers(intent):
-        yield _told(power, "needed by this intent")
+        yield _make_power_finding(power, "needed by this intent")
     for power in powers.named(_ELSEWHERE):
-        yield _told(power, f"only for: {power.when}")
+        yield _make_power_finding(power, f"only for: {power.when}")
 
 
-def _told(power: powers.Power, when: str) -> Finding:
+def _make_power_finding(power: powers.Power, when: str) -> Finding:
     equals = f"equals {power.equals}: {power.why}" if power.equals else f"less than root: {power.why}"
     return ok("validate.powers", power.path, when, equals)

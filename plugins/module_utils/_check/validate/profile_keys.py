@@ -42,26 +42,26 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
     findings = [
         finding
         for rule in (
-            _foreign,
+            _check_foreign_keys,
             _list_functions,
-            _resource,
+            _check_resource_name,
             _list_addresses,
-            _network,
-            _select,
-            _rdma,
-            _routing,
-            _uplinks,
-            _interface,
+            _check_network_name,
+            _check_hca_selection,
+            _check_rdma_flag,
+            _check_routing,
+            _check_uplinks,
+            _check_interface_selection,
             _find_rates,
         )
-        for finding in run_rule(_told, rule, fabric, path)
+        for finding in run_rule(_report_profile_mistakes, rule, fabric, path)
     ]
     return findings or [
         ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")
     ]
 
 
-def _told(
+def _report_profile_mistakes(
     rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str
 ) -> typing.Iterator[Finding]:
     remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
@@ -69,7 +69,7 @@ def _told(
         yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
 
 
-def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_foreign_keys(fabric: Fabric) -> typing.Iterator[Mistake]:
     infiniband = attachment_kind(fabric) == IPOIB
     for key, why in _KEYS.items():
         of_network = hasattr(fabric.network, key)
@@ -103,7 +103,7 @@ def _list_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_resource_name(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.resource == "needed" and not fabric.resource_name:
         yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
@@ -132,25 +132,25 @@ def _list_addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _network(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_network_name(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.members != bool(fabric.network.name):
         why = "Pods name the attachment in their annotation." if its.members else "Pods need no attachment."
         yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
 
 
-def _select(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_hca_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if not its.members and fabric.select != Select(0):
         yield "select", "a mapping", f"none with {profile}", "No HCA belongs to it alone."
 
 
-def _rdma(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_rdma_flag(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.profile == "rdma_shared" and not fabric.rdma:
         yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
 
 
-def _uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.uplinks is not None and not is_infiniband(fabric):
         yield (
             "uplinks",
@@ -160,7 +160,7 @@ def _uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.routing is not None and not is_infiniband(fabric):
         yield (
             "routing",
@@ -170,7 +170,7 @@ def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Pods of these networks are put on one interface of the node, which is named."""
     by_name = find_traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
     if not by_name:

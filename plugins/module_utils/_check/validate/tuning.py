@@ -25,7 +25,7 @@ _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 def check(intent: Intent) -> list[Finding]:
     """Return a finding for each error, or one pass."""
-    findings = run_rules((_check_expected, _set, _check_cuda), intent.cluster.tuning)
+    findings = run_rules((_check_expected, _check_set_values, _check_cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_roce, fabric, f"rdma_fabrics[{index}].roce")
     return findings or [
@@ -49,7 +49,7 @@ def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
             yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
 
 
-def _set(tuning: Tuning) -> typing.Iterator[Finding]:
+def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
     for name, written in tuning.expected.items() if tuning.set else ():
         row, rule = BY_NAME.get(name), rule_of(written)
         if row is None or row.setting is None or rule is None:

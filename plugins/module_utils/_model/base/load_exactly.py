@@ -88,14 +88,16 @@ def make_partial(
     return made
 
 
-def _unread(*_arguments: typing.Any) -> typing.Any:
+def _fail_unread(*_arguments: typing.Any) -> typing.Any:
     raise Unread
 
 
 @functools.cache
 def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
     return type(
-        cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))}
+        cls.__name__,
+        (cls,),
+        {"__eq__": _fail_unread, "__hash__": _fail_unread, **dict.fromkeys(unread, property(_fail_unread))},
     )
 
 

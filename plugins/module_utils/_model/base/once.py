@@ -29,7 +29,7 @@ def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) 
         return None
     seen: set[tuple[typing.Any, ...]] = set()
     for number, item in enumerate(items):
-        of = tuple([_value(item, key) for key in keys])
+        of = tuple([_get_nested_value(item, key) for key in keys])
         if any(part not in (None, "") for part in of):
             if of in seen:
                 return number
@@ -37,7 +37,7 @@ def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) 
     return None
 
 
-def _value(item: typing.Any, key: str) -> typing.Any:
+def _get_nested_value(item: typing.Any, key: str) -> typing.Any:
     for name in key.split("."):
         item = getattr(item, name, None)
     return item

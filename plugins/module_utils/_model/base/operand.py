@@ -40,7 +40,7 @@ def one_line(value: str, what: str) -> str:
     :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp), or one that
         UTF-8 can't carry (Cs)
     """
-    wrong = next((sign for sign in value if _breaks(sign)), None)
+    wrong = next((sign for sign in value if _is_line_breaking(sign)), None)
     if wrong is not None:
         raise OperandError(f"{what} {plain(value, _SHOWN)!r} has the control character U+{ord(wrong):04X}", _REMEDY)
     return value
@@ -59,7 +59,7 @@ def part_of_path(name: str) -> str:
     return name
 
 
-def _breaks(sign: str) -> bool:
+def _is_line_breaking(sign: str) -> bool:
     return sign < " " or "\x7f" <= sign <= "\x9f" or sign in "\u2028\u2029" or "\ud800" <= sign <= "\udfff"
 
 

@@ -14,7 +14,7 @@ from .form import Form
 _LONGEST = 100
 
 
-def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], typing.Optional[str]]:
+def _build_address_reader(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], typing.Optional[str]]:
     """Make a function that reads a text by a class of ``ipaddress``, and writes it in its shortest form."""
 
     def read(text: str) -> typing.Optional[str]:
@@ -33,7 +33,7 @@ def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], ty
 _EMBEDDED = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16")))
 
 
-def _host(text: str) -> str:
+def _parse_host_address(text: str) -> str:
     """Return the address in its shortest form; of one that is IPv4 mapped into IPv6, the IPv4 address.
 
     :raises ValueError: no address, or one that can't be that of a node among nodes. In an address that has another form
@@ -51,25 +51,25 @@ def _host(text: str) -> str:
     ):
         raise ValueError(text)
     mapped = getattr(found, "ipv4_mapped", None)
-    return _host(str(mapped)) if mapped is not None else str(found)
+    return _parse_host_address(str(mapped)) if mapped is not None else str(found)
 
 
-ADDRESS = Form("an IP address without a zone", "10.0.0.2", _LONGEST, _read(ipaddress.ip_address))
+ADDRESS = Form("an IP address without a zone", "10.0.0.2", _LONGEST, _build_address_reader(ipaddress.ip_address))
 #: loopback leads to whoever asks, which for a run is the controller
 HOST_ADDRESS = Form(
     "an IP address that other machines reach (no loopback, link-local or multicast one)",
     "10.0.0.2",
     _LONGEST,
-    _read(_host),
+    _build_address_reader(_parse_host_address),
 )
 #: an address is the network of itself, and bits beyond the prefix are dropped, as CNI does
 NETWORK_OF = Form(
     "an IP address or a network with its prefix",
     "10.0.0.0/24",
     _LONGEST,
-    _read(lambda text: ipaddress.ip_network(text, strict=False)),
+    _build_address_reader(lambda text: ipaddress.ip_network(text, strict=False)),
 )
-NETWORK = Form("a network with its prefix", "10.0.0.0/24", _LONGEST, _read(ipaddress.ip_network))
+NETWORK = Form("a network with its prefix", "10.0.0.0/24", _LONGEST, _build_address_reader(ipaddress.ip_network))
 
 Address = typing.Annotated[str, ADDRESS]
 HostAddress = typing.Annotated[str, HOST_ADDRESS]

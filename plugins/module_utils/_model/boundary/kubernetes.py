@@ -33,18 +33,18 @@ def _is_subdomain(text: str) -> bool:
 _SIGNS = re.compile(r"[a-z0-9.-]{1,253}", re.ASCII)
 
 
-def _subdomain(text: str) -> typing.Optional[str]:
+def _parse_subdomain(text: str) -> typing.Optional[str]:
     return text if _is_subdomain(text) else None
 
 
-def _qualified(text: str) -> typing.Optional[str]:
+def _parse_qualified_name(text: str) -> typing.Optional[str]:
     """Return a word, or a subdomain, '/' and a word."""
     domain, slash, word = text.rpartition("/")
     return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
 
 
 def _in_domain(text: str) -> typing.Optional[str]:
-    return _qualified(text) if "/" in text else None
+    return _parse_qualified_name(text) if "/" in text else None
 
 
 def _in_namespace(text: str) -> typing.Optional[str]:
@@ -54,7 +54,7 @@ def _in_namespace(text: str) -> typing.Optional[str]:
 
 LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, make_pattern(_LABEL))
 SUBDOMAIN = Form(
-    "a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain
+    "a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _parse_subdomain
 )
 OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, make_pattern(_OBJECT))
 REQUEST_NAME = Form(
@@ -64,7 +64,7 @@ REQUEST_NAME = Form(
     make_pattern(_REQUEST_NAME),
 )
 DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, make_pattern(_DEVICE_POOL))
-LABEL_KEY = Form("a label's key", "example.com/rack", 317, _qualified)
+LABEL_KEY = Form("a label's key", "example.com/rack", 317, _parse_qualified_name)
 #: an empty value is one, and needs no form
 LABEL_VALUE = Form("a label's value", "hall-2", 63, make_pattern(_WORD))
 RESOURCE = Form("a resource with its domain", "openshift.io/mlx_compute", 317, _in_domain)

@@ -27,12 +27,12 @@ def moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
     return found.replace(tzinfo=datetime.timezone.utc)
 
 
-def _plausible(text: str) -> typing.Optional[str]:
+def _parse_plausible_time(text: str) -> typing.Optional[str]:
     found = moment(text)
     return text if found is not None and found >= EARLIEST else None
 
 
 #: whether it lies too far in the future, the caller knows, who has a clock
-TIME = Form("a time in UTC, not before 2015", "2026-01-02T03:04:05Z", 40, _plausible)
+TIME = Form("a time in UTC, not before 2015", "2026-01-02T03:04:05Z", 40, _parse_plausible_time)
 
 Time = typing.Annotated[str, TIME]

@@ -28,19 +28,19 @@ def on_mirror(name: str, mirror: Mirror) -> str:
     if (
         not slash
         or not (set(".:") & set(host) or host == "localhost")
-        or any(_below(name, place) for place in mirror.values())
+        or any(_is_below_place(name, place) for place in mirror.values())
     ):
         return name
     if name.startswith(_DOCKER) and "/" not in path:
         name = f"{_DOCKER}library/{path}"
-    sources = [source for source in mirror if source != EVERYTHING and _below(name, source)]
+    sources = [source for source in mirror if source != EVERYTHING and _is_below_place(name, source)]
     if sources:
         source = max(sources, key=len)
         return f"{mirror[source]}{name[len(source) :]}"
     return f"{mirror[EVERYTHING]}/{name}" if EVERYTHING in mirror else name
 
 
-def _below(name: str, place: str) -> bool:
+def _is_below_place(name: str, place: str) -> bool:
     # what follows a host alone is its port, and so another host
     return name == place or (name.startswith(place) and name[len(place)] in ("/:@" if "/" in place else "/"))
 

@@ -83,9 +83,11 @@ class KeptLog:
         of_ranks = [
             1 + (item.channels or 0) + sum(1 + len(route.channels) for route in item.routes) for item in self.rank_kinds
         ]
-        kinds = [_at(of_processes, item.kind) or 0 for item in self.processes]
+        kinds = [_find_item(of_processes, item.kind) or 0 for item in self.processes]
         ranks = [rank for communicator in self.communicators for rank in communicator.ranks]
-        return sum(kinds) + sum((_at(of_ranks, rank.kind) or 0) + (_at(kinds, rank.process) or 0) for rank in ranks)
+        return sum(kinds) + sum(
+            (_find_item(of_ranks, rank.kind) or 0) + (_find_item(kinds, rank.process) or 0) for rank in ranks
+        )
 
     @property
     def most_channels(self) -> int:
@@ -96,7 +98,7 @@ class KeptLog:
         """Return the number of ranks of each host, in all communicators."""
         found: dict[str, int] = {}
         for rank in (rank for communicator in self.communicators for rank in communicator.ranks):
-            process = _at(self.processes, rank.process)
+            process = _find_item(self.processes, rank.process)
             if process is not None:
                 found[process.host] = found.get(process.host, 0) + 1
         return found
@@ -105,7 +107,7 @@ class KeptLog:
         """Return the whole log. What names a number that is not there is left out, so that it is not known."""
         processes: list[NcclProcess] = []
         for item in self.processes:
-            alike = _at(self.shared.processes, item.kind)
+            alike = _find_item(self.shared.processes, item.kind)
             if alike is not None:
                 processes.append(dataclasses.replace(alike, host=item.host, pid=item.pid, oob_address=item.oob_address))
         communicators = tuple(
@@ -117,7 +119,7 @@ class KeptLog:
         return dataclasses.replace(self.shared, processes=tuple(processes), communicators=communicators)
 
     def _restore_rank(self, item: KeptRank) -> typing.Optional[NcclRank]:
-        process, alike = _at(self.processes, item.process), _at(self.rank_kinds, item.kind)
+        process, alike = _find_item(self.processes, item.process), _find_item(self.rank_kinds, item.kind)
         if process is None or alike is None:
             return None
         routes = _move_proxies(alike.routes, item.rank)
@@ -126,7 +128,7 @@ class KeptLog:
         )
 
 
-def _at(items: typing.Sequence[T], number: int) -> typing.Optional[T]:
+def _find_item(items: typing.Sequence[T], number: int) -> typing.Optional[T]:
     return items[number] if 0 <= number < len(items) else None
 
 

@@ -105,20 +105,20 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
     :param olm: whether OLM is to install operators
     """
     parts = {
-        powers.LOOK: [*_look(intent, operator), *(_look_at_olm() if olm else ())],
-        powers.CHANGE: _lease(),
-        powers.SRIOV: _sriov(intent, operator),
-        powers.NVIDIA: _nvidia(intent),
-        powers.ATTACHMENTS: _attachments(intent),
+        powers.LOOK: [*_list_read_rights(intent, operator), *(_look_at_olm() if olm else ())],
+        powers.CHANGE: _list_lease_rights(),
+        powers.SRIOV: _list_sriov_rights(intent, operator),
+        powers.NVIDIA: _list_nvidia_rights(intent),
+        powers.ATTACHMENTS: _list_attachment_rights(intent),
         powers.POOLS: _list_pools(intent),
-        powers.NAMESPACES: _namespaces(intent),
-        powers.MEASURING: _measuring(intent),
-        powers.JOBS: _jobs(intent),
-        powers.MACHINES: _machines(intent),
-        powers.PEERMEM: _peermem(intent),
-        powers.TUNING: _tuning(intent),
-        powers.ROLL: _roll(intent) if _rolls(intent) else (),
-        powers.FIRMWARE: _look_at_firmware() if _rolls(intent) else (),
+        powers.NAMESPACES: _list_namespace_rights(intent),
+        powers.MEASURING: _list_measuring_rights(intent),
+        powers.JOBS: _list_job_rights(intent),
+        powers.MACHINES: _list_machine_rights(intent),
+        powers.PEERMEM: _list_peermem_rights(intent),
+        powers.TUNING: _list_tuning_rights(intent),
+        powers.ROLL: _list_roll_rights(intent) if _may_roll_nodes(intent) else (),
+        powers.FIRMWARE: _look_at_firmware() if _may_roll_nodes(intent) else (),
         powers.OLM: _install_by_olm() if olm else (),
         powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
     }
@@ -154,7 +154,7 @@ def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
     return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
 
 
-def _look(intent: Intent, operator: str) -> typing.Iterator[Right]:
+def _list_read_rights(intent: Intent, operator: str) -> typing.Iterator[Right]:
     yield from (Right(*row) for row in _READ)
     yield Right("network", "list", "Service", "default")
     yield Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")
@@ -178,13 +178,13 @@ def _look_at_olm() -> typing.Iterator[Right]:
     yield Right("teardown", "list", "Operator")
 
 
-def _lease() -> typing.Iterator[Right]:
+def _list_lease_rights() -> typing.Iterator[Right]:
     # it is made by a POST, whose name the API server does not know
     yield Right("network", "create", "Lease", LEASE_NAMESPACE)
     yield from (Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete"))
 
 
-def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
+def _list_sriov_rights(intent: Intent, operator: str) -> typing.Iterator[Right]:
     kinds = [
         kind
         for fabric in intent.fabrics
@@ -192,30 +192,30 @@ def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
         for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))
     ]
     for kind in [*dict.fromkeys(kinds), *(["SriovNetworkPoolConfig"] if intent.cluster.node_pool is not None else [])]:
-        yield from _made(kind, operator)
+        yield from _list_object_rights(kind, operator)
 
 
-def _nvidia(intent: Intent) -> typing.Iterator[Right]:
+def _list_nvidia_rights(intent: Intent) -> typing.Iterator[Right]:
     for fabric in intent.fabrics:
         if attachment_kind(fabric) in _NETWORKS:
-            yield from _made(attachment_kind(fabric))
+            yield from _list_object_rights(attachment_kind(fabric))
         if needs_nic_policy(fabric):
-            yield from _made("NicClusterPolicy", name=NIC_POLICY)
+            yield from _list_object_rights("NicClusterPolicy", name=NIC_POLICY)
 
 
-def _attachments(intent: Intent) -> typing.Iterator[Right]:
+def _list_attachment_rights(intent: Intent) -> typing.Iterator[Right]:
     for fabric in intent.fabrics:
         if attachment_kind(fabric) == PLAIN:
-            yield from _made(PLAIN, fabric.network.namespace)
+            yield from _list_object_rights(PLAIN, fabric.network.namespace)
 
 
 def _list_pools(intent: Intent) -> typing.Iterator[Right]:
     for fabric in intent.fabrics:
         if fabric.pool is not None and fabric.pool.create:
-            yield from _made(f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace)
+            yield from _list_object_rights(f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace)
 
 
-def _namespaces(intent: Intent) -> typing.Iterator[Right]:
+def _list_namespace_rights(intent: Intent) -> typing.Iterator[Right]:
     for name in _list_namespaces(intent):
         yield from (Right("namespaces", verb, "Namespace", name=name) for verb in ("create", "patch"))
         yield Right("teardown", "delete", "Namespace", name=name)
@@ -229,7 +229,7 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
         yield Right("namespaces", "create", "Namespace")
 
 
-def _measuring(intent: Intent) -> typing.Iterator[Right]:
+def _list_measuring_rights(intent: Intent) -> typing.Iterator[Right]:
     """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An
     admin's run makes it."""
     yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
@@ -252,20 +252,20 @@ def _measuring(intent: Intent) -> typing.Iterator[Right]:
     yield from (Right("teardown", "get", "ServiceAccount", name, name=ACCOUNT) for name in _list_namespaces(intent))
 
 
-def _jobs(intent: Intent) -> typing.Iterator[Right]:
+def _list_job_rights(intent: Intent) -> typing.Iterator[Right]:
     for name in _list_namespaces(intent):
         for kind in (*_JOBS, "ConfigMap"):
-            yield from _made(kind, name, need="jobs")
+            yield from _list_object_rights(kind, name, need="jobs")
         yield Right("teardown", "list", "ConfigMap", name)
 
 
-def _machines(intent: Intent) -> typing.Iterator[Right]:
+def _list_machine_rights(intent: Intent) -> typing.Iterator[Right]:
     """MachineConfigs may hold secrets, so that none but our own are read, by name."""
     for kind, name in machine_objects(intent):
-        yield from _made(kind, name=name)
+        yield from _list_object_rights(kind, name=name)
         # those that take it, which only the cluster knows
         yield Right("network", "patch", "MachineConfigPool")
-        yield from _pauses(intent, "network")
+        yield from _list_pause_rights(intent, "network")
 
 
 def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
@@ -279,29 +279,29 @@ def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
         yield "KubeletConfig", f"linerate-{needs.machine_role}"
 
 
-def _peermem(intent: Intent) -> typing.Iterator[Right]:
+def _list_peermem_rights(intent: Intent) -> typing.Iterator[Right]:
     if intent.cluster.host.gpudirect == "peermem":
         yield from (Right("host", "patch", "ClusterPolicy", name=name) for name in _CLUSTER_POLICIES)
 
 
-def _tuning(intent: Intent) -> typing.Iterator[Right]:
+def _list_tuning_rights(intent: Intent) -> typing.Iterator[Right]:
     if intent.cluster.tuning.set:
-        yield from _made("Tuned", TUNING_NAMESPACE, TUNED, need="tuning")
+        yield from _list_object_rights("Tuned", TUNING_NAMESPACE, TUNED, need="tuning")
 
 
-def _rolls(intent: Intent) -> bool:
+def _may_roll_nodes(intent: Intent) -> bool:
     return (
         intent.cluster.bios != BiosIntent() or intent.cluster.firmware != FirmwareIntent()
     ) and intent.cluster.disruption == "reboot"
 
 
-def _roll(intent: Intent) -> typing.Iterator[Right]:
+def _list_roll_rights(intent: Intent) -> typing.Iterator[Right]:
     yield from (Right("settle", verb, "Node") for verb in ("get", "patch"))
     yield Right("settle", "create", "Pod", "", "eviction")
-    yield from _pauses(intent, "settle")
+    yield from _list_pause_rights(intent, "settle")
 
 
-def _pauses(intent: Intent, need: str) -> typing.Iterator[Right]:
+def _list_pause_rights(intent: Intent, need: str) -> typing.Iterator[Right]:
     """Health checks of nodes are paused while these reboot."""
     if intent.cluster.pause_health_checks:
         yield from (Right(need, "patch", kind) for kind in _HEALTH_CHECKS)
@@ -343,7 +343,9 @@ def _list_operator_namespaces() -> list[str]:
     return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
 
 
-def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
+def _list_object_rights(
+    kind: str, namespace: str = "", name: str = "", need: str = "network"
+) -> typing.Iterator[Right]:
     """Return the rights to apply objects, and to remove them."""
     yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
     yield Right("teardown", "delete", kind, namespace, name=name)

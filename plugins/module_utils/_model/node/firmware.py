@@ -326,10 +326,10 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
 
 def same(one: str, other: str) -> bool:
     """Return whether two values are equal: ``True(1)``, ``true`` and ``1`` are."""
-    return bool(_spellings(one) & _spellings(other))
+    return bool(_collect_spellings(one) & _collect_spellings(other))
 
 
-def _spellings(value: str) -> set[str]:
+def _collect_spellings(value: str) -> set[str]:
     match, found = _IN_BRACKETS.match(value), number(value)
     words = {value.strip().lower(), *([match.group(1).strip().lower()] if match else [])}
     # users and YAML write what the tool calls True

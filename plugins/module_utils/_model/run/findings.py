@@ -75,7 +75,7 @@ class Finding:
 
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)
-def _pattern(text: str) -> typing.Pattern[str]:
+def _build_pattern(text: str) -> typing.Pattern[str]:
     """Return a pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
     return re.compile(fnmatch.translate(text))
 
@@ -83,7 +83,7 @@ def _pattern(text: str) -> typing.Pattern[str]:
 def matches(pattern: str, text: str) -> bool:
     """Return whether a pattern of the shell matches a text. One of more than ``MOST_PATTERN`` characters matches
     none."""
-    return len(pattern) <= MOST_PATTERN and _pattern(pattern).match(text) is not None
+    return len(pattern) <= MOST_PATTERN and _build_pattern(pattern).match(text) is not None
 
 
 def never_waived(check: str) -> bool:

@@ -46,7 +46,7 @@ def collect_readings(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorRead
     for one in seen:
         report = one.errors.later if one.errors is not None else None
         if one.topology is not None and report is not None:
-            ends.update(_answered(one.topology, report))
+            ends.update(_collect_answered_ends(one.topology, report))
     return ErrorReading(run, ends)
 
 
@@ -64,7 +64,7 @@ def compute_growth(
     )
 
 
-def _answered(topology: Topology, report: ErrorReport) -> dict[End, typing.Mapping[str, int]]:
+def _collect_answered_ends(topology: Topology, report: ErrorReport) -> dict[End, typing.Mapping[str, int]]:
     counted = {(port.guid, port.port): port.counters for port in report.ports}
     if report.failures > len(report.unread):
         # some gave no answer, and nobody knows which: any that shows nothing may be one of them

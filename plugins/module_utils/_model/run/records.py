@@ -131,13 +131,15 @@ def describe(record: Record) -> list[str]:
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
-    causes = _alike(record.judged)
-    warned = [alike for alike in causes if _warns(alike)]
-    for alike in causes if len(warned) <= MOST_WARNINGS else [alike for alike in causes if not _warns(alike)]:
+    causes = _group_alike_findings(record.judged)
+    warned = [alike for alike in causes if _is_unwaived_warning(alike)]
+    for alike in (
+        causes if len(warned) <= MOST_WARNINGS else [alike for alike in causes if not _is_unwaived_warning(alike)]
+    ):
         for same in [alike] if len(alike) > MOST_ALIKE else [[item] for item in alike]:
-            lines += _described(same)
+            lines += _describe_findings(same)
     if len(warned) > MOST_WARNINGS:
-        lines.append(_counted(warned, record.stage))
+        lines.append(_summarize_warnings(warned, record.stage))
     return [indented(plain(line)) for line in lines]
 
 
@@ -161,7 +163,7 @@ def passed_over(stage: str, number: int) -> str:
     return f"{number} stage{'' if number == 1 else 's'} {NOT_RUN}: the run stopped at stage {stage}"
 
 
-def _alike(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
+def _group_alike_findings(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
     """Group the findings that did not pass: those together that differ only in subject and value."""
     found: dict[tuple[typing.Optional[Waiver], str, str, str, str], list[Judged]] = {}
     for item in judged:
@@ -171,11 +173,11 @@ def _alike(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
     return list(found.values())
 
 
-def _warns(alike: typing.Sequence[Judged]) -> bool:
+def _is_unwaived_warning(alike: typing.Sequence[Judged]) -> bool:
     return alike[0].finding.status == WARN and alike[0].waiver is None
 
 
-def _counted(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
+def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
     """Warnings by check, and where they are in full."""
     numbers: dict[str, int] = {}
     for alike in warned:
@@ -187,7 +189,7 @@ def _counted(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> st
     )
 
 
-def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
+def _describe_findings(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
     finding, waiver = same[0].finding, same[0].waiver
     subjects = ", ".join(item.finding.subject for item in same[:MOST_ALIKE])
     more = f" and {len(same) - MOST_ALIKE} more, all of which are in the record" if len(same) > MOST_ALIKE else ""

@@ -69,11 +69,12 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
             running.append((name, process, words))
         _await_quiet([process for _name, process, _words in running])
         return tuple(
-            PingServer(name.device, name.port, _ended(name, process, words)) for name, process, words in running
+            PingServer(name.device, name.port, _explain_server_end(name, process, words))
+            for name, process, words in running
         )
 
 
-def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
+def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
     """Return why a server has ended; None while it runs."""
     if process.poll() is None:
         return None
@@ -90,14 +91,14 @@ def stop() -> tuple[PingServer, ...]:
     :returns: those that were there
     :raises RdmaError: one of them can't be ended
     """
-    found = _marked()
+    found = _list_marked_processes()
     for sent in (signal.SIGTERM, signal.SIGKILL):
-        for pid in _marked():
-            _signal(pid, sent)
+        for pid in _list_marked_processes():
+            _send_signal(pid, sent)
         deadline = time.monotonic() + _STOP_LIMIT_SECONDS / 2
-        while _marked() and time.monotonic() < deadline:
+        while _list_marked_processes() and time.monotonic() < deadline:
             time.sleep(0.05)
-    left = _marked()
+    left = _list_marked_processes()
     if left:
         raise RdmaError(
             f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}",
@@ -133,7 +134,7 @@ def ping(
         while result.error is None and not result.lost and result.transmitted < count:
             packets = min(packets, count - result.transmitted)
             argv = (tool, *arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
-            result = _add(result, command.run(argv, max(0.0, deadline - time.monotonic())))
+            result = _add_ping_run(result, command.run(argv, max(0.0, deadline - time.monotonic())))
             packets *= _MORE
         return result
 
@@ -141,13 +142,13 @@ def ping(
         deadline = time.monotonic() + limit_seconds
         first = ping_until_loss(*job, count, deadline)
         if first.resent and first.received == first.transmitted > 0:
-            return _combine(first, ping_until_loss(*job, count * _MORE, deadline))
+            return _combine_pings(first, ping_until_loss(*job, count * _MORE, deadline))
         return first
 
     return command.each(ping_destination, jobs, parallel)
 
 
-def _add(before: Ping, finished: command.Finished) -> Ping:
+def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
     """Add one more run of the client to what was measured so far."""
     resent = ibping.count_resent(finished.stderr)
     if finished.rc is None and resent:
@@ -155,13 +156,15 @@ def _add(before: Ping, finished: command.Finished) -> Ping:
         return dataclasses.replace(before, resent=resent)
     # its exit code is 0 even when all is lost: only another one says something
     if finished.failure:
-        return _failed(before, finished.failure)
+        return _make_failed_ping(before, finished.failure)
     try:
         counts = ibping.parse(finished.stdout)
     except ParseError as error:
-        return _failed(before, str(error))
+        return _make_failed_ping(before, str(error))
     if counts.lid != before.destination_lid:
-        return _failed(before, f"ibping was asked for LID {before.destination_lid} and answers for LID {counts.lid}")
+        return _make_failed_ping(
+            before, f"ibping was asked for LID {before.destination_lid} and answers for LID {counts.lid}"
+        )
     return dataclasses.replace(
         before,
         transmitted=before.transmitted + counts.transmitted,
@@ -170,7 +173,7 @@ def _add(before: Ping, finished: command.Finished) -> Ping:
     )
 
 
-def _combine(first: Ping, again: Ping) -> Ping:
+def _combine_pings(first: Ping, again: Ping) -> Ping:
     """Combine a run of which some packets were answered late with the longer one after it.
 
     :param again: with an error: it did not end in time, and says nothing
@@ -187,11 +190,11 @@ def _combine(first: Ping, again: Ping) -> Ping:
     )
 
 
-def _failed(before: Ping, error: str) -> Ping:
+def _make_failed_ping(before: Ping, error: str) -> Ping:
     return dataclasses.replace(before, transmitted=0, received=0, resent=0, error=error)
 
 
-def _marked() -> dict[int, str]:
+def _list_marked_processes() -> dict[int, str]:
     """Process ids with our mark, and what it says. Processes of others, which we may not look into, are not ours."""
     result = {}
     prefix = f"{MARK}=".encode()
@@ -209,7 +212,7 @@ def _marked() -> dict[int, str]:
     return result
 
 
-def _signal(pid: int, number: int) -> None:
+def _send_signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
@@ -220,7 +223,7 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
     before: typing.Optional[dict[int, str]] = None
     while time.monotonic() < deadline:
         living = [process.pid for process in processes if process.poll() is None]
-        now = {pid: _cpu_times(pid) for pid in _sessions(living)}
+        now = {pid: _cpu_times(pid) for pid in _list_session_processes(living)}
         # timeout and ibping: the tool itself must have been started
         if now == before and len(now) >= 2 * len(living):
             return
@@ -228,12 +231,12 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
         time.sleep(_QUIET_SECONDS)
 
 
-def _sessions(leaders: typing.Sequence[int]) -> list[int]:
+def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
     """Return all processes of these sessions."""
     result = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            fields = _stat(int(name))
+            fields = _read_process_stat(int(name))
             if len(fields) > 3 and int(fields[3]) in leaders:
                 result.append(int(name))
     return result
@@ -241,11 +244,11 @@ def _sessions(leaders: typing.Sequence[int]) -> list[int]:
 
 def _cpu_times(pid: int) -> str:
     """State, user time and system time (proc(5), fields 3, 14 and 15)."""
-    fields = _stat(pid)
+    fields = _read_process_stat(pid)
     return " ".join((fields[0], *fields[11:13])) if fields else ""
 
 
-def _stat(pid: int) -> list[str]:
+def _read_process_stat(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the third on; the name before them may hold anything, so it is cut off at its last
     bracket."""
     try:

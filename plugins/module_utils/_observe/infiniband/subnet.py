@@ -120,7 +120,7 @@ def read_subnets(
             if seen.error and not seen.silent
             else seen
         )
-        for question, seen in zip(asked, command.each(_ask, asked, _PARALLEL))
+        for question, seen in zip(asked, command.each(_ask_subnet_manager, asked, _PARALLEL))
     }
     return tuple(
         answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False)
@@ -128,7 +128,7 @@ def read_subnets(
     )
 
 
-def _ask(question: PortQuery) -> SeenSubnet:
+def _ask_subnet_manager(question: PortQuery) -> SeenSubnet:
     seen = _ask_once(question.name)
     if seen.silent:
         # datagrams get lost, and a manager that is busy answers late: silence counts when it lasts
@@ -153,15 +153,15 @@ def _ask_once(name: PortName) -> SeenSubnet:
 def _read_lost_manager(name: PortName, lid: int) -> LostManager:
     """Return the port where the manager was, asked itself: its switches still route to it."""
     try:
-        is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
-        description = smpquery.parse_description(_query("smpquery", name, "nodedesc", str(lid)))
+        is_manager = smpquery.parse_is_manager(_run_port_query("smpquery", name, "portinfo", str(lid)))
+        description = smpquery.parse_description(_run_port_query("smpquery", name, "nodedesc", str(lid)))
     except RdmaError:
         # that it does not answer is the answer
         return LostManager(lid)
     return LostManager(lid, description, is_manager)
 
 
-def _query(tool: str, name: PortName, *more: str) -> str:
+def _run_port_query(tool: str, name: PortName, *more: str) -> str:
     """Output of a tool that asks through a port.
 
     :raises RdmaError: it failed, or did not end in time
@@ -195,7 +195,7 @@ def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
         # the tool refuses to write to a file that exists
         walked = os.path.join(folder, "fabric")
         seen = _read_topology(name, walked, limits.discovery)
-        if seen.topology is None or _ask(PortQuery(name)).silent:
+        if seen.topology is None or _ask_subnet_manager(PortQuery(name)).silent:
             # without a manager there is no administration to ask, and no way by LID to the counters
             return seen
         started = time.monotonic()
@@ -279,11 +279,11 @@ def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
     port's manager has risen."""
     managers = SeenManagers()
     try:
-        lids = saquery.parse_manager_ports(_query("saquery", name, "-s"))
+        lids = saquery.parse_manager_ports(_run_port_query("saquery", name, "-s"))
         managers = dataclasses.replace(
             managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL)
         )
-        master = sminfo.parse(_query("sminfo", name)).guid
+        master = sminfo.parse(_run_port_query("sminfo", name)).guid
         return dataclasses.replace(managers, master=master, **_watch_activity(master, name, interval_seconds))
     except RdmaError as error:
         return dataclasses.replace(managers, error=str(error))
@@ -291,7 +291,7 @@ def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
 
 def _ask_manager(name: PortName, lid: int) -> ManagerPort:
     try:
-        return ManagerPort(lid, sminfo.parse(_query("sminfo", name, str(lid))))
+        return ManagerPort(lid, sminfo.parse(_run_port_query("sminfo", name, str(lid))))
     except RdmaError as error:
         return ManagerPort(lid, error=str(error))
 
@@ -302,14 +302,14 @@ def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dic
     :raises RdmaError: there are no records
     """
     started = time.monotonic()
-    managers = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+    managers = saquery.parse_sm_records(_run_port_query("saquery", name, "SMIR"))
     first = _read_activity(managers, master)
     known = {manager.guid: manager.activity for manager in managers if manager.guid != master}
     later: typing.Optional[int] = None
     refreshed = False if known else None
     while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
         time.sleep(min(_LOOK_SECONDS, interval_seconds))
-        again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+        again = saquery.parse_sm_records(_run_port_query("saquery", name, "SMIR"))
         later = _read_activity(again, master)
         if any(
             known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master

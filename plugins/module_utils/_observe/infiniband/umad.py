@@ -27,7 +27,13 @@ def find_barrier(
     if not folders:
         return "module"
     umad = next(
-        (entry for folder in folders for entry in _entries(folder) if _is_of(os.path.join(folder, entry), name)), None
+        (
+            entry
+            for folder in folders
+            for entry in _list_umad_entries(folder)
+            if _is_of(os.path.join(folder, entry), name)
+        ),
+        None,
     )
     if umad is None:
         return "port"
@@ -37,7 +43,7 @@ def find_barrier(
     return None if os.access(device, os.R_OK | os.W_OK) else "right"
 
 
-def _entries(folder: str) -> list[str]:
+def _list_umad_entries(folder: str) -> list[str]:
     try:
         return sorted(entry for entry in os.listdir(folder) if entry.startswith("umad"))
     except OSError:
@@ -45,10 +51,12 @@ def _entries(folder: str) -> list[str]:
 
 
 def _is_of(folder: str, name: PortName) -> bool:
-    return _read(os.path.join(folder, "ibdev")) == name.device and _read(os.path.join(folder, "port")) == str(name.port)
+    return _read_short_file(os.path.join(folder, "ibdev")) == name.device and _read_short_file(
+        os.path.join(folder, "port")
+    ) == str(name.port)
 
 
-def _read(path: str) -> str:
+def _read_short_file(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(64).strip()

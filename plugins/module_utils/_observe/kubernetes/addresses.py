@@ -89,7 +89,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
         inside += [
             UsedNetwork("pods", text, f"pod {name}")
             for text in addresses
-            if any(_within(text, network) for network in networks)
+            if any(_is_within_network(text, network) for network in networks)
         ]
     orphans = (lease for lease in before & reader.leases() if lease.pod not in names)
     errors = tuple(reader.errors)
@@ -145,5 +145,5 @@ def _read_attachments(
     return taken, list(unclear)
 
 
-def _within(text: str, network: Network) -> bool:
+def _is_within_network(text: str, network: Network) -> bool:
     return ipaddress.ip_network(text)[0] in network

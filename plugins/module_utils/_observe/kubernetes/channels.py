@@ -125,7 +125,7 @@ class Way:
                 found.shutdown()
             if tunnel is not None:
                 tunnel.close()
-            raise _refused(error, seconds) from error
+            raise _make_refused_error(error, seconds) from error
         # older releases of the library take a redirection that they do not follow for an open connection
         status = int(getattr(found.handshake_response, "status", _OPENED))
         if status != _OPENED:
@@ -184,11 +184,11 @@ class Way:
         if not url.startswith("wss:"):
             return {}
         with self._lock:
-            self._tls = self._tls or _tls(self._configuration)
+            self._tls = self._tls or _build_tls_options(self._configuration)
             return self._tls
 
 
-def _tls(configuration: typing.Any) -> dict[str, typing.Any]:
+def _build_tls_options(configuration: typing.Any) -> dict[str, typing.Any]:
     verify, named, authority = (
         configuration.verify_ssl,
         configuration.assert_hostname is not False,
@@ -211,7 +211,7 @@ def _tls(configuration: typing.Any) -> dict[str, typing.Any]:
     return {**options, "server_hostname": name} if name else options
 
 
-def _refused(error: Exception, seconds: float) -> Refused:
+def _make_refused_error(error: Exception, seconds: float) -> Refused:
     status = int(getattr(error, "status_code", 0) or 0)
     body = getattr(error, "resp_body", None) or b""
     if status:

@@ -152,12 +152,12 @@ def api_error(error: typing.Any, where: str) -> ApiError:
         reason,
         text.strip()[:1000],
         where,
-        causes=_causes(status),
+        causes=_list_cause_reasons(status),
         retry_after=_retry_after(error),
     )
 
 
-def _causes(status: Resource) -> tuple[str, ...]:
+def _list_cause_reasons(status: Resource) -> tuple[str, ...]:
     """Reasons of the causes of a v1 Status."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None

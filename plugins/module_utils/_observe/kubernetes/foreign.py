@@ -37,8 +37,8 @@ class Kept:
             filter(
                 None,
                 (
-                    _told("it has objects that the collection did not make", self.objects),
-                    _told("not listed", self.unread),
+                    _format_counted_names("it has objects that the collection did not make", self.objects),
+                    _format_counted_names("not listed", self.unread),
                 ),
             )
         )
@@ -80,12 +80,12 @@ def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.It
     :param unread: takes what could not be listed, and why
     :raises ApiError: the server cannot be reached
     """
-    for item in _listable(cluster, unread):
-        for seen in _objects(cluster, item, namespace, unread):
+    for item in _list_api_resources(cluster, unread):
+        for seen in _list_resource_objects(cluster, item, namespace, unread):
             yield item.kind, seen
 
 
-def _listable(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
+def _list_api_resources(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
     """Each resource once, in the version that the server prefers.
 
     :param unread: takes the versions of the API that do not tell their resources, and why
@@ -94,35 +94,37 @@ def _listable(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
     try:
         bases = ("/api/v1", *versions(cluster.read("/apis")))
     except (ApiError, ResourceError) as error:
-        _note(error, "the API groups", unread)
+        _note_unread_resource(error, "the API groups", unread)
         return []
     for base in bases:
         try:
             every = resources(cluster.read(base), base)
         except (ApiError, ResourceError) as error:
-            _note(error, base, unread)
+            _note_unread_resource(error, base, unread)
             continue
         for item in every:
             found.setdefault((base.rpartition("/")[0], item.plural), item)
     return [item for item in found.values() if item.listable]
 
 
-def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: list[str]) -> typing.Iterator[Resource]:
+def _list_resource_objects(
+    cluster: Cluster, resource: ApiResource, namespace: str, unread: list[str]
+) -> typing.Iterator[Resource]:
     """Yield the objects of one resource in a namespace, with their metadata."""
     try:
         yield from cluster.metadata((resource.base, resource.plural, True), namespace)
     except ApiError as error:
         # a resource whose definition has gone since it was told holds nothing
         if not error.absent:
-            _note(error, resource.plural, unread)
+            _note_unread_resource(error, resource.plural, unread)
 
 
-def _note(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
+def _note_unread_resource(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
     """:raises ApiError: the server cannot be reached"""
     if isinstance(error, ApiError) and error.status == 0:
         raise error
     unread.append(f"{what} ({error.text if isinstance(error, ApiError) else error.seen})")
 
 
-def _told(what: str, items: typing.Sequence[str]) -> str:
+def _format_counted_names(what: str, items: typing.Sequence[str]) -> str:
     return f"{what} ({len(items)}): {folded(items, _NAMED)}" if items else ""

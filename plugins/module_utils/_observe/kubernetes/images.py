@@ -31,7 +31,7 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
         except ApiError as error:
             if error.status == 0:
                 raise
-            if not error.absent and _served(cluster, kind):
+            if not error.absent and _is_kind_served(cluster, kind):
                 errors.append(error.seen)
             return ()
 
@@ -49,7 +49,7 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
     return ImageFacts(tuple(rules), registries, dict(named), tuple(errors))
 
 
-def _served(cluster: Cluster, kind: str) -> bool:
+def _is_kind_served(cluster: Cluster, kind: str) -> bool:
     """Return whether there may be objects of a kind: a user without the right to list it is refused before the server
     checks whether it knows the kind."""
     try:

@@ -99,7 +99,7 @@ def observe(
             for found in reader.all("PersistentVolumeClaim", job_objects.parse_claim, namespace)
         ),
         pods=pods,
-        device_claims=_joined(
+        device_claims=_join_lists(
             [
                 devices.known(kind, read_claim, namespace, named)
                 for namespace in sorted(set(namespaces))
@@ -197,7 +197,9 @@ class _Named:
         return False
 
 
-def _joined(lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]]) -> typing.Optional[tuple[typing.Any, ...]]:
+def _join_lists(
+    lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]],
+) -> typing.Optional[tuple[typing.Any, ...]]:
     """Return all of these lists as one; None where one of them is not known."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
@@ -299,7 +301,7 @@ class JobReader:
             except RdmaError as error:
                 self._broken[kind] = self._broken.get(kind, 0) + 1
                 if self._broken[kind] <= _NAMED:
-                    self._errors.append(_described(item, error))
+                    self._errors.append(_describe_malformed_object(item, error))
                 continue
             yield parsed
 
@@ -342,7 +344,7 @@ class JobReader:
             self._errors.append(both_ends(error.seen))
 
 
-def _described(item: Resource, error: RdmaError) -> str:
+def _describe_malformed_object(item: Resource, error: RdmaError) -> str:
     """Say of an object, by its kind, its namespace and its name, what is not of its form."""
     title, metadata = title_of(item), item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None

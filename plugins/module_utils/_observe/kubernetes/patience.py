@@ -40,7 +40,7 @@ def passes(error: ApiError, method: str, path: str) -> bool:
     return error.status == 429 or (error.status >= 500 and taken_at_most_once and error.passing)
 
 
-def _lasting(error: ApiError, seconds: float) -> ApiError:
+def _make_lasting_error(error: ApiError, seconds: float) -> ApiError:
     text = f"{error.text.rstrip('.')} (the same for {seconds:.0f} s)"
     return ApiError(error.status, error.reason, text, error.where, error.remedy, error.causes)
 
@@ -101,7 +101,7 @@ class PatientCluster(Cluster):
                 return answer
             left = begin + self._seconds - self._clock()
             if left <= 0:
-                raise _lasting(failed, self._seconds)
+                raise _make_lasting_error(failed, self._seconds)
             if not waited:
                 self._say(f"the API server is away: {failed.seen}; asked again for at most {self._seconds:.0f} s")
             waited = True

@@ -82,7 +82,9 @@ def run(
     :raises NoAnswer: it began, and what became of it is not known
     """
     return again(
-        lambda: _run(cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event())
+        lambda: _run_in_container(
+            cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event()
+        )
     )
 
 
@@ -113,16 +115,18 @@ def on_many(
     """
     over = threading.Event()
     try:
-        yield from many.outcomes(lambda container: work(container, over), containers, parallel, RdmaError, _unforeseen)
+        yield from many.outcomes(
+            lambda container: work(container, over), containers, parallel, RdmaError, _wrap_exec_error
+        )
     finally:
         over.set()
 
 
-def _unforeseen(container: Container, error: Exception) -> RdmaError:
+def _wrap_exec_error(container: Container, error: Exception) -> RdmaError:
     return wrap_unforeseen(error, f"exec in {container}")
 
 
-def _run(
+def _run_in_container(
     cluster: Cluster,
     container: Container,
     wrapped: typing.Sequence[str],
@@ -133,12 +137,12 @@ def _run(
     exchange = Exchange(secrets.token_hex(16), stdin)
     channels = cluster.exec(container, wrapped, seconds=limits.connect)
     try:
-        return _talk(channels, exchange, container, limits, over)
+        return _wait_for_answer(channels, exchange, container, limits, over)
     finally:
         channels.close()
 
 
-def _talk(
+def _wait_for_answer(
     channels: Channels, exchange: Exchange, container: Container, limits: Limits, over: threading.Event
 ) -> Answer:
     end, began = time.monotonic() + limits.connect, False
@@ -160,12 +164,12 @@ def _talk(
             seen = f"exec in {container}: more than {limits.output} bytes of output came, and no end of it"
             raise NoAnswer(seen, "Have the command print less, or write it to a file", exchange.came)
         if exchange.answer is None and (not channels.open or over.is_set() or time.monotonic() >= end):
-            raise _failure(channels, exchange, container, limits)
-    _part(channels)
+            raise _make_exec_failure(channels, exchange, container, limits)
+    _end_shell(channels)
     return exchange.answer
 
 
-def _part(channels: Channels) -> None:
+def _end_shell(channels: Channels) -> None:
     """Let the shell end by itself, so that neither it nor an error in the kubelet's log stays behind."""
     end = time.monotonic() + _FAREWELL
     while channels.open and time.monotonic() < end:
@@ -175,7 +179,7 @@ def _part(channels: Channels) -> None:
             channels.take(stream)
 
 
-def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
+def _make_exec_failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
     """Return why there is no answer."""
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (

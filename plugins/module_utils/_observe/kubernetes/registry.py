@@ -252,16 +252,16 @@ class _Registry:
             try:
                 connection.connect()
             except (OSError, ValueError, http.client.HTTPException) as error:
-                raise _Silent(f"no connection to {host}: {plain(_words(error), 300)}", dead=True) from error
+                raise _Silent(f"no connection to {host}: {plain(_format_error(error), 300)}", dead=True) from error
             connection.request(method, path, body=body or None, headers=headers)
             answer = connection.getresponse()
             text = "" if method == "HEAD" else answer.read(_MOST).decode("utf-8", "replace")
             return answer.status, answer.headers, text
         except (OSError, http.client.HTTPException) as error:
-            raise _Silent(f"{host} gave no answer: {plain(_words(error), 300)}") from error
+            raise _Silent(f"{host} gave no answer: {plain(_format_error(error), 300)}") from error
         finally:
             connection.close()
 
 
-def _words(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return str(error) or type(error).__name__

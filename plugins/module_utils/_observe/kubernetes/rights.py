@@ -17,13 +17,13 @@ def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
     """:raises ApiError: no answer, or none that says yes or no"""
     return RightsFacts(
         len(rights),
-        tuple(Denied(right.need, text_of(right), right.power) for right in rights if not _allowed(cluster, right)),
+        tuple(Denied(right.need, text_of(right), right.power) for right in rights if not _has_right(cluster, right)),
     )
 
 
 def text_of(right: Right) -> str:
     """As kubectl auth can-i takes it."""
-    group, resource = _resource(right)
+    group, resource = _resolve_resource(right)
     parts = (
         f".{group}" if group else "",
         f"/{right.subresource or right.name}" if right.subresource or right.name else "",
@@ -33,7 +33,7 @@ def text_of(right: Right) -> str:
 
 def attributes(right: Right) -> Resource:
     """spec.resourceAttributes of the review."""
-    group, resource = _resource(right)
+    group, resource = _resolve_resource(right)
     return {
         "verb": right.verb,
         "group": group,
@@ -44,11 +44,11 @@ def attributes(right: Right) -> Resource:
     }
 
 
-def _resource(right: Right) -> tuple[str, str]:
+def _resolve_resource(right: Right) -> tuple[str, str]:
     return ("*", "*") if right.kind == ANYTHING else (group_of(right.kind), KINDS[right.kind][1])
 
 
-def _allowed(cluster: Cluster, right: Right) -> bool:
+def _has_right(cluster: Cluster, right: Right) -> bool:
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -55,7 +55,7 @@ def read_yaml(text: str) -> typing.Any:
         raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
     try:
         _limit_nodes(text)
-        return yaml.load(text, Loader=_restricted(yaml.SafeLoader))  # noqa: S506
+        return yaml.load(text, Loader=_restrict_loader(yaml.SafeLoader))  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
 
@@ -86,7 +86,7 @@ def has_libyaml() -> bool:
 
 
 @functools.cache
-def _restricted(loader: typing.Any) -> typing.Any:
+def _restrict_loader(loader: typing.Any) -> typing.Any:
     """Return a loader that raises nothing but errors of YAML, and makes nothing but what JSON has.
 
     It takes each key of a mapping as the text that is written there, as a JSON object has it, and refuses a key that is
@@ -141,7 +141,9 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
     try:
         # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
         _Count(most).read(text, loader)
-        documents = [document for document in yaml.load_all(text, Loader=_restricted(loader)) if document is not None]
+        documents = [
+            document for document in yaml.load_all(text, Loader=_restrict_loader(loader)) if document is not None
+        ]
     except _Unfolds as error:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -34,13 +34,13 @@ class _Timex(ctypes.Structure):
 
 def read_clock() -> NodeClock:
     """Read the time, and the state of the kernel's clock. Needs no right: it is asked with ``modes`` 0."""
-    state = _timex()
+    state = _read_timex()
     if state is None:
         return NodeClock(time.time())
     return NodeClock(time.time(), not state.status & STA_UNSYNC, state.maxerror / 1e6)
 
 
-def _timex() -> typing.Optional[_Timex]:
+def _read_timex() -> typing.Optional[_Timex]:
     """None where the C library has no adjtimex, or the kernel refuses it, as seccomp may."""
     state = _Timex()
     try:

@@ -27,13 +27,13 @@ def link_modes(name: str) -> ethtool.LinkModes:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             # the first answer is how many words a set of modes has, negative; with that number asked again, the sets
             # come
-            words = -struct.unpack_from("b", _ask(asked, name, 0), ethtool.WORDS)[0]
-            return ethtool.parse(_ask(asked, name, words)) if words > 0 else nothing
+            words = -struct.unpack_from("b", _read_link_settings(asked, name, 0), ethtool.WORDS)[0]
+            return ethtool.parse(_read_link_settings(asked, name, words)) if words > 0 else nothing
     except OSError:
         return nothing
 
 
-def _ask(asked: socket.socket, name: str, words: int) -> bytes:
+def _read_link_settings(asked: socket.socket, name: str, words: int) -> bytes:
     command = bytearray(ethtool.HEADER + 3 * 4 * words)
     struct.pack_into("I", command, 0, _GLINKSETTINGS)
     struct.pack_into("b", command, ethtool.WORDS, words)

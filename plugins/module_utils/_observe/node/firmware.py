@@ -89,7 +89,7 @@ def read_firmware(
     ]
     tool: typing.Optional[Tool] = None
     devices = os.path.join(root, "bus/pci/devices")
-    if any(_asks(hca, devices) for hca in functions):
+    if any(_can_query_hca(hca, devices) for hca in functions):
         try:
             tool = find_tool()
         except ToolMissing:
@@ -112,12 +112,12 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tupl
             finished = command.run([*asked, "-j", path, "query"], seconds)
             # a build without JSON says so at once
             if _NO_JSON not in finished.stdout:
-                return _settings(finished, lambda: mstconfig.parse_json(_text(path)))
+                return _read_settings(finished, lambda: mstconfig.parse_json(_read_text_file(path)))
     finished = command.run([*asked, "query"], seconds)
-    return _settings(finished, lambda: mstconfig.parse(finished.stdout))
+    return _read_settings(finished, lambda: mstconfig.parse(finished.stdout))
 
 
-def _settings(
+def _read_settings(
     finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
 ) -> tuple[tuple[FirmwareSetting, ...], str]:
     """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
@@ -130,7 +130,7 @@ def _settings(
         return (), finished.failure
 
 
-def _text(path: str) -> str:
+def _read_text_file(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="backslashreplace") as file:
             return file.read()
@@ -138,7 +138,7 @@ def _text(path: str) -> str:
         return ""
 
 
-def _asks(hca: Hca, devices: str) -> bool:
+def _can_query_hca(hca: Hca, devices: str) -> bool:
     """Return whether mstconfig may be asked: for an HCA of NVIDIA's that only the node's own kernel uses."""
     function = hca.pci
     return (
@@ -169,7 +169,7 @@ def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     try:
         finished = command.run(
             [command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],
-            _left(end, _DEVLINK_SECONDS),
+            _compute_time_left(end, _DEVLINK_SECONDS),
         )
         if finished.rc != 0:
             return dataclasses.replace(made, not_asked=(finished.failure,))
@@ -185,11 +185,11 @@ def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
 def _add_settings(
     made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
 ) -> HcaFirmware:
-    if not _asks(hca, devices):
+    if not _can_query_hca(hca, devices):
         return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig: no HCA of NVIDIA's"))
     if tool is None:
         return dataclasses.replace(made, not_asked=(*made.not_asked, "no mstconfig"))
-    left = _left(end, _ONE_SECONDS)
+    left = _compute_time_left(end, _ONE_SECONDS)
     if left < 1:
         return dataclasses.replace(
             made, errors=(f"{tool.name} was not asked: all HCAs together took more than {_ALL_SECONDS:g} s",)
@@ -204,5 +204,5 @@ def _add_settings(
     )
 
 
-def _left(end: float, most: float) -> float:
+def _compute_time_left(end: float, most: float) -> float:
     return max(0.1, min(most, end - time.monotonic()))

@@ -29,15 +29,15 @@ def add_vf_settings(node: NodeHcas) -> NodeHcas:
     if not owners:
         return node
     try:
-        shown = {owners[name]: settings for name, settings in _shown().items() if name in owners}
+        shown = {owners[name]: settings for name, settings in _read_vf_settings().items() if name in owners}
     except RdmaError as error:
         return dataclasses.replace(node, errors=(*node.errors, f"settings of VFs: {error}"))
     return dataclasses.replace(
-        node, hcas=tuple(_with(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas)
+        node, hcas=tuple(_add_vf_settings(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas)
     )
 
 
-def _shown() -> dict[str, Settings]:
+def _read_vf_settings() -> dict[str, Settings]:
     finished = command.run(
         [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS
     )
@@ -46,7 +46,7 @@ def _shown() -> dict[str, Settings]:
     return parse_vf_settings(finished.stdout)
 
 
-def _with(hca: Hca, settings: Settings) -> Hca:
+def _add_vf_settings(hca: Hca, settings: Settings) -> Hca:
     found = settings.get(-1 if hca.vf_index is None else hca.vf_index)
     if found is None:
         return hca

@@ -24,11 +24,11 @@ def read_left_arguments(host: str) -> tuple[str, ...]:
     :param host: folder in which the node's files are; / on the node itself
     :raises RdmaError: a file can't be read, or is not ours
     """
-    of_grub, recorded = _text(host, DROP_IN), _text(host, RECORD)
+    of_grub, recorded = _read_host_file(host, DROP_IN), _read_host_file(host, RECORD)
     return tuple(dict.fromkeys((*(drop_in(of_grub) if of_grub is not None else ()), *(recorded or "").split())))
 
 
-def _text(host: str, path: str) -> typing.Optional[str]:
+def _read_host_file(host: str, path: str) -> typing.Optional[str]:
     """Return the text of a file; None where there is none."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         place = followed(host, path)

@@ -120,10 +120,10 @@ def answer(asked: Kept) -> dict[str, Kept]:
         asked.get("kernel_arguments") or (),
         bool(asked.get("beside_infiniband")),
     )
-    return {kind: _one(look, kind) for kind in asked["kinds"]}
+    return {kind: _read_fact(look, kind) for kind in asked["kinds"]}
 
 
-def _one(look: Look, kind: str) -> Kept:
+def _read_fact(look: Look, kind: str) -> Kept:
     try:
         return {"value": look.at(kind)}
     except RdmaError as error:

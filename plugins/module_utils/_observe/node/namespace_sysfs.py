@@ -42,50 +42,52 @@ def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
 def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     try:
-        _called("unshare", libc.unshare(_CLONE_NEWNS))
+        _require_success("unshare", libc.unshare(_CLONE_NEWNS))
         # what is mounted from here on goes nowhere else
-        _called("mount", libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _PRIVATE), None))
+        _require_success("mount", libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _PRIVATE), None))
     except OSError as error:
-        return [f"{len(namespaces)} network namespaces, such as {namespaces[0]}: {_refusal(error)}"]
+        return [f"{len(namespaces)} network namespaces, such as {namespaces[0]}: {_explain_mount_refusal(error)}"]
     errors: list[str] = []
     for path in namespaces:
         try:
-            entered = _enter(libc, path)
+            entered = _enter_namespace(libc, path)
         except OSError as error:
-            errors.append(f"{path}: {_refusal(error)}")
+            errors.append(f"{path}: {_explain_mount_refusal(error)}")
             continue
         if entered:
             try:
                 look(path, _PLACE)
             finally:
-                _called("umount2", libc.umount2(_PLACE.encode(), _DETACH))
+                _require_success("umount2", libc.umount2(_PLACE.encode(), _DETACH))
     return errors
 
 
-def _enter(libc: ctypes.CDLL, path: str) -> bool:
+def _enter_namespace(libc: ctypes.CDLL, path: str) -> bool:
     """Mount the sysfs of a namespace. False where the namespace has ended."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, ProcessLookupError):
         return False
     try:
-        _called("setns", libc.setns(handle, _CLONE_NEWNET))
+        _require_success("setns", libc.setns(handle, _CLONE_NEWNET))
     finally:
         os.close(handle)
     # not read-only: all mounts of a namespace share one superblock, and a container that starts now would have it
     # read-only as well
-    _called("mount", libc.mount(b"sysfs", _PLACE.encode(), b"sysfs", ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC), None))
+    _require_success(
+        "mount", libc.mount(b"sysfs", _PLACE.encode(), b"sysfs", ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC), None)
+    )
     return True
 
 
-def _called(name: str, answer: int) -> None:
+def _require_success(name: str, answer: int) -> None:
     """:raises OSError: a function of the C library has failed"""
     if answer:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
-def _refusal(error: OSError) -> str:
+def _explain_mount_refusal(error: OSError) -> str:
     """Say why the sysfs of a namespace could not be mounted, and what it takes."""
     return (
         "no sysfs of it could be mounted, so what is there of the node's functions is unknown:"

@@ -83,7 +83,7 @@ class _Found:
         self._more_errors = 0
         here = {
             kind: [
-                _list_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind)))
+                _list_functions(os.path.join(root, "class", kind), _list_folder(os.path.join(root, "class", kind)))
                 for root in roots
             ]
             for kind in _FORMS
@@ -165,7 +165,7 @@ class _Found:
         """Yield the names of a class in a namespace, each with the PCI address of a function of which the node has no
         such part."""
         folder = os.path.join(root, "class", kind)
-        names = _listed(folder)
+        names = _list_folder(folder)
         if len(names) > _MOST_ENTRIES:
             self.left_out(
                 f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
@@ -190,11 +190,11 @@ _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 def _list_other_namespaces(proc: str) -> dict[str, str]:
     """Return the path of each network namespace but this process's, by the first process in it; by its identity."""
-    own = _link(os.path.join(proc, "self/ns/net"))
+    own = _read_link(os.path.join(proc, "self/ns/net"))
     found: dict[str, str] = {}
-    for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
+    for pid in sorted(filter(str.isdigit, _list_folder(proc)), key=int):
         path = os.path.join(proc, pid, "ns/net")
-        namespace = _link(path)
+        namespace = _read_link(path)
         if namespace and namespace != own:
             found.setdefault(namespace, path)
     return found
@@ -203,14 +203,19 @@ def _list_other_namespaces(proc: str) -> dict[str, str]:
 def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
     """Paths of network namespaces that have a name and no process."""
     folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
-    paths = {_identity(path, own): path for path in (os.path.join(folder, name) for name in _listed(folder))}
-    return [path for identity, path in paths.items() if identity and identity not in known and identity != _link(own)]
+    paths = {
+        _read_namespace_identity(path, own): path
+        for path in (os.path.join(folder, name) for name in _list_folder(folder))
+    }
+    return [
+        path for identity, path in paths.items() if identity and identity not in known and identity != _read_link(own)
+    ]
 
 
-def _identity(path: str, own: str) -> str:
+def _read_namespace_identity(path: str, own: str) -> str:
     """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that
     is none."""
-    text = _link(path)
+    text = _read_link(path)
     if _IDENTITY.fullmatch(text):
         return text
     try:
@@ -222,18 +227,18 @@ def _identity(path: str, own: str) -> str:
 
 def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
     """PCI address by name, of what a class shows."""
-    found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in names}
+    found = {name: pci_address_of_link(_read_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder), key=natural)
     except OSError:
         return []
 
 
-def _link(path: str) -> str:
+def _read_link(path: str) -> str:
     try:
         return os.readlink(path)
     except OSError:

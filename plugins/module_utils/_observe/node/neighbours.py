@@ -55,9 +55,9 @@ def read_neighbours(
     heard: dict[str, tuple[SwitchPort, ...]] = {}
     uplinks: tuple[str, ...] = ()
     if netdevs:
-        heard = _listen([netdev.name for netdev in netdevs], seconds, errors)
+        heard = _listen_for_lldp([netdev.name for netdev in netdevs], seconds, errors)
         try:
-            known = _bounded(_known(), errors)
+            known = _limit_neighbours(_read_neighbours(), errors)
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
         tables, readers = sysfs.SysfsReader(routes), [sysfs.SysfsReader(root) for root in roots]
@@ -81,7 +81,7 @@ def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
     return [netdev for hca in rest if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
 
 
-def _known() -> dict[str, tuple[str, ...]]:
+def _read_neighbours() -> dict[str, tuple[str, ...]]:
     finished = command.run(
         [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS
     )
@@ -90,7 +90,7 @@ def _known() -> dict[str, tuple[str, ...]]:
     return parse_neighbours(finished.stdout)
 
 
-def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
+def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
     """Return the first neighbours of each interface; that it has more is among the errors."""
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
@@ -100,25 +100,27 @@ def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> 
     return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
 
 
-def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
+def _listen_for_lldp(
+    names: typing.Sequence[str], seconds: float, errors: list[str]
+) -> dict[str, tuple[SwitchPort, ...]]:
     """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
     the errors."""
     heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
             try:
-                selector.register(sockets.enter_context(_socket(name)), selectors.EVENT_READ, name)
+                selector.register(sockets.enter_context(_open_lldp_socket(name)), selectors.EVENT_READ, name)
                 heard[name] = {}
             except OSError as error:
                 errors.append(f"LLDP on {name}: {error.strerror or error}")
         end = time.monotonic() + seconds
         while heard and not all(heard.values()) and time.monotonic() < end:
             for key, _events in selector.select(max(0.0, end - time.monotonic())):
-                _hear(typing.cast(socket.socket, key.fileobj), heard[key.data], key.data, errors)
+                _read_lldp_frame(typing.cast(socket.socket, key.fileobj), heard[key.data], key.data, errors)
     return {name: tuple(ports) for name, ports in heard.items()}
 
 
-def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, errors: list[str]) -> None:
+def _read_lldp_frame(listener: socket.socket, heard: dict[SwitchPort, None], name: str, errors: list[str]) -> None:
     try:
         frame, source = listener.recvfrom(_LARGEST_FRAME)
         # what this node sends itself is seen as well
@@ -136,7 +138,7 @@ def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, err
             errors.append(said)
 
 
-def _socket(name: str) -> socket.socket:
+def _open_lldp_socket(name: str) -> socket.socket:
     """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
 
     :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)

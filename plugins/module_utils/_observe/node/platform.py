@@ -44,9 +44,9 @@ def read_platform(
     proc = sysfs.SysfsReader(os.path.dirname(kernel_arguments))
     driver = sysfs.SysfsReader(os.path.dirname(gpu_driver))
     gpu = _read_gpu(readers, driver.value(os.path.basename(gpu_driver), str))
-    devices = _folder(readers, "class/iommu")
-    groups = _folder(readers, "kernel/iommu_groups")
-    tables = _folder(readers, "firmware/acpi/tables")
+    devices = _list_folder_entries(readers, "class/iommu")
+    groups = _list_folder_entries(readers, "kernel/iommu_groups")
+    tables = _list_folder_entries(readers, "firmware/acpi/tables")
     functions = tuple(_read_function(hca, readers) for hca in hcas.functions)
     routes = sysfs.SysfsReader(os.path.join(os.path.dirname(kernel_arguments), "net"))
     uplinks = read_uplinks(routes, readers)
@@ -103,7 +103,7 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
 
     [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
     """
-    return _any(
+    return _combine_answers(
         [
             *(sysfs.SysfsReader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
             _locked_down(roots),
@@ -112,10 +112,12 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
 
 
 def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    return _any(sysfs.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots)
+    return _combine_answers(
+        sysfs.SysfsReader(root).value("kernel/security/lockdown", parse.locked_down) for root in roots
+    )
 
 
-def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
+def _combine_answers(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
     known = [value for value in said if value is not None]
     return any(known) if known else None
 
@@ -150,7 +152,7 @@ def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> tuple[st
     )
 
 
-def _folder(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
+def _list_folder_entries(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
     """Entries of a folder over all roots; None when a root has it and it can't be read."""
     entries: list[str] = []
     for reader in readers:

@@ -58,10 +58,10 @@ def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
         filter(is_worker, cluster.pages("DaemonSet")),
         key=lambda daemon: kubernetes.workload(daemon).ready,
     )
-    return tuple(_observe(cluster, daemon) for daemon in workers)
+    return tuple(_observe_nfd_worker(cluster, daemon) for daemon in workers)
 
 
-def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
+def _observe_nfd_worker(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     metadata = daemon["metadata"]
 
     def is_owned(pod: Resource) -> bool:
@@ -70,7 +70,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     owned = cluster.pages("Pod", metadata["namespace"], only=is_owned)
     stands = {str(pod.get("spec", {}).get("nodeName", "")): state_of_pod(pod) for pod in owned}
     ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
-    config, unread = _config(cluster, daemon)
+    config, unread = _read_worker_config(cluster, daemon)
     return FeatureDiscovery(
         worker=dataclasses.replace(kubernetes.workload(daemon), nodes=ready),
         pods={node: stand.detail for node, stand in sorted(stands.items()) if stand.phase != "ready"},
@@ -79,7 +79,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     )
 
 
-def _config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
+def _read_worker_config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
     """Return the configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:

@@ -58,7 +58,7 @@ def template(
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
     :raises HelmError: there is none, it refuses, runs into its limit, prints more than a chart has, or what is no YAML
     """
-    return tuple(_templated(binary, chart, values, kubernetes))
+    return tuple(_render_chart(binary, chart, values, kubernetes))
 
 
 def read_definitions(
@@ -72,12 +72,12 @@ def read_definitions(
     :raises HelmError: as ``template``
     :raises ResourceError: a definition has metadata of another form
     """
-    found = _templated(binary, chart, values, kubernetes, True, definitions_text)
+    found = _render_chart(binary, chart, values, kubernetes, True, definitions_text)
     defined = (item for item in found if item.get("kind") == "CustomResourceDefinition")
     return tuple(item for item in defined if not str(mapping_at(item, "metadata").get("name", "")).endswith(_OF_MULTUS))
 
 
-def _templated(
+def _render_chart(
     binary: str,
     chart: OperatorChart,
     values: typing.Mapping[str, typing.Any],
@@ -96,7 +96,7 @@ def _templated(
         argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
         argv += ["--include-crds"] if with_definitions else []
         argv += ["--kube-version", operand(kubernetes, "the version of Kubernetes")] if kubernetes else []
-        return _documents(binary, argv, chart, part)
+        return _read_helm_documents(binary, argv, chart, part)
 
 
 def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
@@ -104,7 +104,7 @@ def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
 
     :raises HelmError: as ``template``
     """
-    found = _documents(binary, ["show", "values", chart.reference], chart)
+    found = _read_helm_documents(binary, ["show", "values", chart.reference], chart)
     return dict(found[0]) if found else {}
 
 
@@ -117,15 +117,15 @@ def version_in(path: str) -> str:
     try:
         found = read_documents(text, MOST_FILE)
     except RdmaError as error:
-        raise HelmError(_said(f"{path}: {error.seen}"), _CORRECT) from None
+        raise HelmError(_redact_message(f"{path}: {error.seen}"), _CORRECT) from None
     version = found[0].get("version") if len(found) == 1 else None
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         seen = "no text" if not isinstance(version, str) else f"{version[:100]!r}"
-        raise HelmError(_said(f"{path}: version is {seen}, expected one such as '26.4.1'"), _CORRECT)
+        raise HelmError(_redact_message(f"{path}: version is {seen}, expected one such as '26.4.1'"), _CORRECT)
     return version
 
 
-def _documents(
+def _read_helm_documents(
     binary: str, argv: typing.Sequence[str], chart: OperatorChart, part: typing.Callable[[str], str] = str
 ) -> list[Resource]:
     path = binary if os.sep in binary else shutil.which(binary, path=search_path())
@@ -138,27 +138,27 @@ def _documents(
         *(["--version", chart.version] if chart.version else []),
         *(["--repo", chart.repository] if chart.repository else []),
     ]
-    done = _run([path, *argv, *of_chart])
+    done = _run_helm([path, *argv, *of_chart])
     if done.overflowed:
         raise HelmError(
-            _said(done.failure),
-            _said(
+            _redact_message(done.failure),
+            _redact_message(
                 f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"
             ),
         )
     if done.failure:
-        raise HelmError(_said(done.failure), _said(_remedy(done.failure, chart)))
+        raise HelmError(_redact_message(done.failure), _redact_message(_describe_remedy(done.failure, chart)))
     try:
         with _READING:
             return read_documents(part(done.stdout))
     except RdmaError as error:
         raise HelmError(
-            _said(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"),
+            _redact_message(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"),
             "Give the same command by hand",
         ) from error
 
 
-def _said(words: str) -> str:
+def _redact_message(words: str) -> str:
     """For a reader: without what does not print, and without the password in the address of a repository."""
     return plain(redact_text(words))
 
@@ -182,7 +182,7 @@ def look_at_charts(
     return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
 
 
-def _remedy(words: str, chart: OperatorChart) -> str:
+def _describe_remedy(words: str, chart: OperatorChart) -> str:
     if "kubeVersion" in words:
         return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
     if chart.repository or "://" in chart.reference:
@@ -193,7 +193,7 @@ def _remedy(words: str, chart: OperatorChart) -> str:
     return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
 
 
-def _run(argv: typing.Sequence[str]) -> Finished:
+def _run_helm(argv: typing.Sequence[str]) -> Finished:
     try:
         return run(argv, LIMIT, _KEPT, MOST_CHART)
     except OSError as error:

@@ -100,7 +100,7 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     if found is None or _is_going(found):
         return "" if found is None else _GOING
     proven = proven_releases(found, cluster.pages("ClusterRoleBinding"))
-    others = _strangers(cluster, namespace, release in proven)
+    others = _describe_foreign_subjects(cluster, namespace, release in proven)
     if others or release in proven:
         return others
     unread: list[str] = []
@@ -119,7 +119,7 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     if proven:
         # the release of another operator in the same namespace
         return ""
-    return _told(_BEFORE, actors) or _told("not listed of it", unread)
+    return _format_name_list(_BEFORE, actors) or _format_name_list("not listed of it", unread)
 
 
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
@@ -134,7 +134,7 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
     found = _namespace(cluster, namespace)
     if found is None or _is_going(found):
         return "" if found is None else _GOING
-    others = _strangers(cluster, namespace, installed)
+    others = _describe_foreign_subjects(cluster, namespace, installed)
     if others or installed:
         return others
     actors = [
@@ -145,7 +145,7 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
         for item in cluster.pages("Subscription", namespace)
         if asks_for_more(item, packages)
     ]
-    return _told(_BEFORE, actors)
+    return _format_name_list(_BEFORE, actors)
 
 
 def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
@@ -166,7 +166,7 @@ def _is_going(namespace: Resource) -> bool:
     return "deletionTimestamp" in mapping_at(namespace, "metadata")
 
 
-def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
+def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
     """Name who else has more than reading rights in a namespace. A role is read only if a stranger has it.
 
     Of a RoleBinding no more is held than the names that are told: who makes it decides how large it is.
@@ -204,5 +204,5 @@ def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:
     return found is not None and only_reads(found)
 
 
-def _told(what: str, found: typing.Sequence[str]) -> str:
+def _format_name_list(what: str, found: typing.Sequence[str]) -> str:
     return f"{what}: {folded(found, _NAMED)}" if found else ""

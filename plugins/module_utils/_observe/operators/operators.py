@@ -81,14 +81,14 @@ def observe(
         ),
         made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
         drivers=tuple(
-            _selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers
+            _select_policy_nodes(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers
         ),
         hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
         errors=reader.errors,
     )
 
 
-def _selecting(
+def _select_policy_nodes(
     policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
 ) -> DriverPolicy:
     """Return a policy with the nodes that its selector takes."""

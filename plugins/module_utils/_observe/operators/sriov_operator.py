@@ -72,12 +72,16 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
 
     def running() -> list[str]:
         # a tenant may give a Deployment the operator's name
-        bound = list(map(_accounts, read("ClusterRoleBinding")))
+        bound = list(map(_list_bound_accounts, read("ClusterRoleBinding")))
         return [
-            _namespace(item) for item in read("Deployment") if is_operator(item) and has_rights(account_of(item), bound)
+            _get_namespace(item)
+            for item in read("Deployment")
+            if is_operator(item) and has_rights(account_of(item), bound)
         ]
 
-    return _seen(cluster, lambda: map(_namespace, filter(_is_config, read("SriovOperatorConfig"))), running)
+    return _find_operator_namespace(
+        cluster, lambda: map(_get_namespace, filter(_is_config, read("SriovOperatorConfig"))), running
+    )
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
@@ -92,7 +96,7 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
     )
 
 
-def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
+def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
     """Namespace of the operator, by as little as tells it.
 
     :param configs: namespaces of what configures it; ``deployments``: of itself
@@ -135,7 +139,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         return found
 
     crds = only("CustomResourceDefinition", lambda item: established(item) or None)
-    bound = only("ClusterRoleBinding", _accounts)
+    bound = only("ClusterRoleBinding", _list_bound_accounts)
     deployments = only(
         "Deployment",
         lambda item: (
@@ -143,9 +147,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         ),
     )
     configs = read("SriovOperatorConfig") or ()
-    namespace = named or _seen(
+    namespace = named or _find_operator_namespace(
         cluster,
-        lambda: map(_namespace, filter(_is_config, configs)),
+        lambda: map(_get_namespace, filter(_is_config, configs)),
         lambda: (item.deployment.namespace for item in deployments),
     )
     daemons = only("DaemonSet", lambda item: _find_daemon(item, namespace, bound))
@@ -190,16 +194,16 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=attachments,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
-            troubles=tuple(filter(None, map(_trouble, pods))),
+            troubles=tuple(filter(None, map(_describe_pod_trouble, pods))),
             errors=tuple(errors),
             namespace=namespace,
-            says=_says(cluster, namespace, pods) if daemon is None else "",
+            says=_read_sync_error(cluster, namespace, pods) if daemon is None else "",
         )
     except KeyError as error:
         raise RdmaError(f"an object of the API server has no {error}") from error
 
 
-def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
+def _read_sync_error(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
     """Return why the operator's last sync failed; empty where it does not run, where no sync failed, and where its log
     may not be read."""
     for pod in pods:
@@ -214,14 +218,14 @@ def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> 
     return ""
 
 
-def _trouble(pod: Resource) -> str:
+def _describe_pod_trouble(pod: Resource) -> str:
     stand = state_of_pod(pod)
     return "" if stand.phase == "ready" else f"{pod['metadata']['name']}: {stand.detail}"
 
 
 def is_operator(deployment: Resource) -> bool:
     """Return whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
-    return sriov_operator.runs_operator(_containers(deployment))
+    return sriov_operator.runs_operator(_list_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:
@@ -260,10 +264,10 @@ def _find_daemon(
     :raises ResourceError: it is none
     """
     name = name_of(item)
-    ours = name == DAEMON and _namespace(item) == namespace
+    ours = name == DAEMON and _get_namespace(item) == namespace
     if not ours and not ("multus" in name and has_rights(account_of(item), bound)):
         return None
-    runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _containers(item))
+    runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _list_containers(item))
     return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
 
 
@@ -278,15 +282,15 @@ def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
     return [item for item in named if item.runs_multus] or named
 
 
-def _accounts(binding: Resource) -> frozenset[str]:
+def _list_bound_accounts(binding: Resource) -> frozenset[str]:
     return list_accounts({"kind": "ClusterRoleBinding", **binding})
 
 
-def _namespace(item: Resource) -> str:
+def _get_namespace(item: Resource) -> str:
     return str(item["metadata"].get("namespace", ""))
 
 
-def _containers(workload: Resource) -> list[Resource]:
+def _list_containers(workload: Resource) -> list[Resource]:
     return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
 
 

@@ -45,18 +45,18 @@ def build_archive(entry: str) -> bytes:
     waiting = [entry]
     while waiting:
         name = waiting.pop()
-        path = _path(name)
+        path = _get_module_path(name)
         if path not in sources:
-            sources[path] = _source(name)
-            waiting += _imports(name, path, sources[path])
+            sources[path] = _read_module_source(name)
+            waiting += _list_imports(name, path, sources[path])
     for path in list(sources):
         parts = path.split("/")[:-1]
         for length in range(1, len(parts) + 1):
             sources.setdefault("/".join((*parts[:length], "__init__.py")), "")
-    return _zipped(sources)
+    return _pack_sources(sources)
 
 
-def _zipped(sources: typing.Mapping[str, str]) -> bytes:
+def _pack_sources(sources: typing.Mapping[str, str]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for path, source in sorted(sources.items()):
@@ -64,13 +64,13 @@ def _zipped(sources: typing.Mapping[str, str]) -> bytes:
     return packed.getvalue()
 
 
-def _path(name: str) -> str:
+def _get_module_path(name: str) -> str:
     spec = importlib.util.find_spec(name)
     parts = name.replace(".", "/")
     return f"{parts}/__init__.py" if spec is not None and spec.submodule_search_locations is not None else f"{parts}.py"
 
 
-def _source(name: str) -> str:
+def _read_module_source(name: str) -> str:
     spec = importlib.util.find_spec(name)
     read = getattr(spec.loader if spec else None, "get_source", None)
     source = read(name) if read else None
@@ -82,7 +82,7 @@ def _source(name: str) -> str:
     return str(source)
 
 
-def _imports(name: str, path: str, source: str) -> typing.Iterator[str]:
+def _list_imports(name: str, path: str, source: str) -> typing.Iterator[str]:
     """Full names of the modules of ours that a source imports; all of ours do it relatively."""
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):

@@ -118,7 +118,7 @@ def run(
         start_new_session=True,
     ) as process:
         try:
-            rc, out, err, overflowed = _read(process, limit_seconds, most_bytes)
+            rc, out, err, overflowed = _read_streams(process, limit_seconds, most_bytes)
         except BaseException:
             # an interrupt must not leave the program behind
             _end_session(process.pid)
@@ -126,7 +126,7 @@ def run(
     return Finished(tuple(argv), rc, out, err, limit_seconds, most_bytes, overflowed)
 
 
-def _read(
+def _read_streams(
     process: subprocess.Popen[bytes], limit_seconds: float, most_bytes: int
 ) -> tuple[typing.Optional[int], str, str, bool]:
     """Read both streams of a program while they come, and end it at a limit.

@@ -14,7 +14,7 @@ _MOST_DIGITS = 10
 
 def identity(pid: int, proc: str = "/proc") -> str:
     """``boot/namespace/pid/start``; a part that this system does not tell is empty."""
-    return "/".join((*_place(proc), str(pid), _start(pid, proc)))
+    return "/".join((*_read_boot_and_namespace(proc), str(pid), _read_start_ticks(pid, proc)))
 
 
 def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
@@ -24,7 +24,7 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     namespace, _slash, rest = rest.partition("/")
     number, _slash, start = rest.partition("/")
     is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
-    if not (boot and namespace and start and is_number) or (boot, namespace) != _place(proc):
+    if not (boot and namespace and start and is_number) or (boot, namespace) != _read_boot_and_namespace(proc):
         return None
     try:
         os.kill(int(number), 0)
@@ -33,25 +33,25 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     except (PermissionError, OverflowError):
         # of somebody else: procfs may hide it (hidepid), and then its start is not known
         pass
-    now = _start(int(number), proc)
+    now = _read_start_ticks(int(number), proc)
     return now == start if now else None
 
 
-def _place(proc: str) -> tuple[str, str]:
+def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
     """This boot of the machine, and the namespace in which process numbers count."""
     try:
-        return _text(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(
+        return _read_text_file(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(
             os.path.join(proc, "self/ns/pid")
         ).strip("pid:[]")
     except OSError:
         return "", ""
 
 
-def _start(pid: int, proc: str) -> str:
+def _read_start_ticks(pid: int, proc: str) -> str:
     """In clock ticks since boot [proc_pid_stat(5), field 22]; empty where it can't be read. The name before it may hold
     anything, also brackets."""
     try:
-        fields = _text(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()
+        fields = _read_text_file(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()
     except OSError:
         return ""
     if len(fields) < 20:
@@ -60,6 +60,6 @@ def _start(pid: int, proc: str) -> str:
     return "ended" if fields[0] in ("Z", "X") else fields[19]
 
 
-def _text(path: str) -> str:
+def _read_text_file(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read().strip()

@@ -63,7 +63,7 @@ class BmcAnswer(typing.NamedTuple):
     @property
     def data(self) -> typing.Any:
         """JSON; None where it is none."""
-        return _decoded(self.body)
+        return _decode_body(self.body)
 
 
 class Write(typing.NamedTuple):
@@ -126,7 +126,7 @@ class Session:
 
         :raises BmcError: it is none
         """
-        data = _decoded(body)
+        data = _decode_body(body)
         if not isinstance(data, dict):
             remedy = "See what answers at this address, and restart the BMC if it is one"
             raise self.error(
@@ -331,7 +331,7 @@ class Session:
             raise lost(self.bmc, what, error) from None
 
 
-def _decoded(body: bytes) -> typing.Any:
+def _decode_body(body: bytes) -> typing.Any:
     """JSON; None where it is none, or no resource of a BMC."""
     try:
         return decode_json(body, "Redfish", most_bytes=LARGEST, unique=False)

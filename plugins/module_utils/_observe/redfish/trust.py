@@ -35,8 +35,8 @@ class Trust:
     """
 
     def __init__(self, validate: bool = True, ca_path: str = "") -> None:
-        self._pinned = _unchecked()
-        self._checked = _checked(ca_path) if validate else self._pinned
+        self._pinned = _build_unverified_context()
+        self._checked = _build_verified_context(ca_path) if validate else self._pinned
 
     def context(self, bmc: Bmc) -> ssl.SSLContext:
         return self._pinned if bmc.fingerprint else self._checked
@@ -59,7 +59,7 @@ def digest(secure: ssl.SSLSocket) -> str:
     return hashlib.sha256(certificate).hexdigest() if certificate else ""
 
 
-def _checked(ca_path: str) -> ssl.SSLContext:
+def _build_verified_context(ca_path: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(
             cafile=None if os.path.isdir(ca_path) else ca_path or None,
@@ -75,7 +75,7 @@ def _checked(ca_path: str) -> ssl.SSLContext:
     return context
 
 
-def _unchecked() -> ssl.SSLContext:
+def _build_unverified_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -51,10 +51,10 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     starts = [match.start() for match in re.finditer(r"^Unicast lids \[", text, re.MULTILINE)]
     if not starts or starts[0] != 0:
         raise ParseError(_TOOL, text.strip(), "one or more tables that begin with 'Unicast lids [0x0-0x1f] of switch'")
-    failed = _failures(stderr)
+    failed = _parse_failed_blocks(stderr)
     tables: dict[str, ForwardingTable] = {}
     for start, end in zip(starts, [*starts[1:], len(text)]):
-        table = _table(text[start:end], failed)
+        table = _parse_forwarding_table(text[start:end], failed)
         if table.guid in tables:
             raise ParseError(_TOOL, table.guid, "a switch that is there once")
         tables[table.guid] = table
@@ -64,7 +64,7 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     return tuple(tables.values())
 
 
-def _failures(stderr: str) -> dict[str, set[int]]:
+def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
     """Blocks without an answer, by the GUID of the switch."""
     result: dict[str, set[int]] = {}
     for line in stderr.split("\n"):
@@ -79,7 +79,7 @@ def _failures(stderr: str) -> dict[str, set[int]]:
     return result
 
 
-def _table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
+def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
     head, end = _HEAD.match(text), _END.search(text)
     if head is None:
         raise ParseError(
@@ -94,7 +94,7 @@ def _table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
     first_text, last_text, opensm_last, digits, titles = head.groups()
     first, last = int(first_text or "0", 16), int(last_text, 16) if last_text else int(opensm_last)
     body = text[head.end() : end.start()]
-    ports, count = _entries(body, first, last)
+    ports, count = _parse_table_entries(body, first, last)
     # dump_fts counts its lines; opensm, which has no titles, prints the last LID
     if int(end.group(1)) != (count if titles else last):
         raise ParseError(_TOOL, end.group().strip(), f"the end of a table of {count} lines up to LID {last}")
@@ -107,7 +107,7 @@ def _table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
     return ForwardingTable(guid, bytes(ports), unread)
 
 
-def _entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
+def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
     """Return the table, and how many lines it has."""
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")

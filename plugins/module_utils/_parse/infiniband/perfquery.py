@@ -57,11 +57,11 @@ def parse(text: str) -> tuple[PortCounters, ...]:
             raise ParseError(f"{_TOOL}, line {count + 1}", line, "the heading of a port")
         port = _parse_port(head, lines, count)
         before = found.get((port.lid, port.port))
-        found[port.lid, port.port] = port if before is None else _merged(before, port)
+        found[port.lid, port.port] = port if before is None else _merge_counters(before, port)
     return tuple(found.values())
 
 
-def _merged(one: PortCounters, other: PortCounters) -> PortCounters:
+def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
     """Two readings of a port: the wider of each counter, and of two alike the later."""
     later = {name: value for name, value in other.counters.items() if name in other.wide or name not in one.wide}
     return PortCounters(one.lid, one.port, {**one.counters, **later}, tuple(dict.fromkeys((*one.wide, *other.wide))))

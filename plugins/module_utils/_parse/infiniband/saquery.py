@@ -45,7 +45,7 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
     """
     begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
     lids = (
-        [_number(_parse_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]]
+        [_parse_number(_parse_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]]
         if 0 <= begin < end
         else []
     )
@@ -97,19 +97,19 @@ def _parse_fields(block: str) -> dict[str, str]:
 
 def _parse_record(block: str) -> SubnetManager:
     fields = _parse_fields(block)
-    state = _number(fields, "SMState")
+    state = _parse_number(fields, "SMState")
     if state not in STATES:
         raise ParseError("saquery SMIR", f"SMState {state}", "a state from 0 to 3")
     return SubnetManager(
-        lid=_number(fields, "LID"),
-        guid=f"0x{_number(fields, 'GUID', 16):016x}",
+        lid=_parse_number(fields, "LID"),
+        guid=f"0x{_parse_number(fields, 'GUID', 16):016x}",
         state=STATES[state],
-        priority=_number(fields, "Priority"),
-        activity=_number(fields, "ActCount"),
+        priority=_parse_number(fields, "Priority"),
+        activity=_parse_number(fields, "ActCount"),
     )
 
 
-def _number(fields: dict[str, str], name: str, base: int = 10) -> int:
+def _parse_number(fields: dict[str, str], name: str, base: int = 10) -> int:
     text = fields.get(name, "")
     form = r"0x[0-9a-f]{1,16}" if base == 16 else r"[0-9]{1,20}"
     if not re.fullmatch(form, text, re.ASCII):

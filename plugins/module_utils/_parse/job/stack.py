@@ -41,7 +41,7 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
     containers = items_of(mapping_at(deployment, "spec", "template", "spec"), "containers", title_of(deployment))
     for operator in TABLE:
         image = next((images[name] for name in operator.images if name in images), None)
-        if image is not None or work.name in operator.deployments or _runs(operator, containers):
+        if image is not None or work.name in operator.deployments or _has_operator_command(operator, containers):
             labels, notes = (
                 mapping_at(deployment, "metadata", "labels"),
                 mapping_at(deployment, "metadata", "annotations"),
@@ -54,7 +54,7 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
                 str(version or ""),
                 work.wanted,
                 work.ready,
-                _origin(operator, labels, work.namespace),
+                _identify_origin(operator, labels, work.namespace),
                 str(notes.get("meta.helm.sh/release-name") or ""),
             )
     return None
@@ -84,7 +84,7 @@ def list_accounts(binding: Resource) -> frozenset[str]:
     )
 
 
-def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
+def _has_operator_command(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
     """By what the containers run, where images and names are the cluster's own."""
     if operator.name == SRIOV:
         return runs_operator(containers)
@@ -97,7 +97,7 @@ def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
     return operator.name == NFD and any(word.rsplit("/", 1)[-1] == "nfd-master" for word in words)
 
 
-def _origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
     """NVIDIA's network operator brings others; it is not itself one of them."""
     found = origin_of(labels, namespace)
     if operator.name == NETWORK and found == "nvidia-network-operator":

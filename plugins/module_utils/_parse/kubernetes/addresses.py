@@ -100,7 +100,7 @@ def parse_range(
     :param exclude: networks and single addresses
     :raises RangeError: with the key that is wrong
     """
-    inner, network = _split(text)
+    inner, network = _split_range(text)
     if network.num_addresses < 4:
         raise RangeError(
             "range",
@@ -118,13 +118,13 @@ def parse_range(
     first, last = network.network_address + 1, network.broadcast_address - 1
     if inner is not None:
         first, last = (
-            _bounded("range", inner[0], network, first, last),
-            _bounded("range", inner[1], network, first, last),
+            _parse_bounded_address("range", inner[0], network, first, last),
+            _parse_bounded_address("range", inner[1], network, first, last),
         )
     if start is not None:
-        first = _bounded("range_start", start, network, first, last)
+        first = _parse_bounded_address("range_start", start, network, first, last)
     if end is not None:
-        last = _bounded("range_end", end, network, first, last)
+        last = _parse_bounded_address("range_end", end, network, first, last)
     if int(first) > int(last):
         field = "range_end" if end else "range"
         raise RangeError(
@@ -134,7 +134,7 @@ def parse_range(
             "The range ends before it starts.",
             "Swap or correct the two.",
         )
-    return Pool(network, first, last, _excluded(exclude, int(first), int(last), network.version))
+    return Pool(network, first, last, _merge_exclusions(exclude, int(first), int(last), network.version))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +199,7 @@ def parse_blocks(
     :param exclude: networks and single addresses inside of it
     :raises RangeError: with the key of the intent that is wrong
     """
-    network = _plain(text)
+    network = _parse_plain_network(text)
     bits, start, end = network.max_prefixlen, int(network.network_address), int(network.broadcast_address)
     # point-to-point networks and single addresses are used as they are; IPv6 has no broadcast
     if network.prefixlen < bits - 1:
@@ -214,8 +214,8 @@ def parse_blocks(
         start,
         end,
         size,
-        excluded=_inside(exclude, network),
-        gateway=None if gateway is None else _gateway(gateway, network),
+        excluded=_parse_pool_exclusions(exclude, network),
+        gateway=None if gateway is None else _parse_gateway(gateway, network),
     )
 
 
@@ -230,7 +230,7 @@ def parse_networks(
     :param exclude: networks and single addresses inside of it
     :raises RangeError: with the key of the intent that is wrong
     """
-    network = _plain(text)
+    network = _parse_plain_network(text)
     bits = network.max_prefixlen
     if not max(1, network.prefixlen) <= prefix <= bits:
         why = "Each node gets a network of this prefix, out of range."
@@ -251,7 +251,9 @@ def parse_networks(
             "pool.gateway_index", str(gateway_index), f"{edges[0]} to {size - 1 - edges[1]}", why, "Use 1."
         )
     first, last = int(network.network_address), int(network.broadcast_address)
-    return Blocks(network, first, last, size, edges, _inside(exclude, network), gateway_index=gateway_index)
+    return Blocks(
+        network, first, last, size, edges, _parse_pool_exclusions(exclude, network), gateway_index=gateway_index
+    )
 
 
 def parse_network(text: str) -> Network:
@@ -270,8 +272,8 @@ def is_address(text: str) -> bool:
     return _address_or_none(text) is not None
 
 
-def _plain(text: str) -> Network:
-    inner, network = _split(text)
+def _parse_plain_network(text: str) -> Network:
+    inner, network = _split_range(text)
     if inner is not None:
         raise RangeError(
             "range",
@@ -283,20 +285,20 @@ def _plain(text: str) -> Network:
     return network
 
 
-def _inside(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
+def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
     """Exclusions of nv-ipam, whose webhook refuses what is outside of the pool."""
     for index, item in enumerate(exclude):
-        hole = _hole(item, index, network.version)
+        hole = _parse_exclusion(item, index, network.version)
         if not (
             int(network.network_address) <= int(hole.network_address)
             and int(hole.broadcast_address) <= int(network.broadcast_address)
         ):
             why = "The webhook of nv-ipam refuses exclusions outside of the pool."
             raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove it.")
-    return _excluded(exclude, int(network.network_address), int(network.broadcast_address), network.version)
+    return _merge_exclusions(exclude, int(network.network_address), int(network.broadcast_address), network.version)
 
 
-def _gateway(text: str, network: Network) -> int:
+def _parse_gateway(text: str, network: Network) -> int:
     address = _address_or_none(text)
     if address is None or address not in network:
         why = "The webhook of nv-ipam refuses a gateway outside of the pool."
@@ -310,7 +312,7 @@ def _gateway(text: str, network: Network) -> int:
     return int(address)
 
 
-def _split(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
+def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
     low, dash, rest = text.partition("-")
     inner = None
     body = text
@@ -347,7 +349,7 @@ def _split(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
     return inner, network
 
 
-def _bounded(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
+def _parse_bounded_address(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
     address = _address_or_none(text)
     if address is None:
         raise RangeError(field, text, f"an address in {network}", "It is no IP address.", "Correct it.")
@@ -357,10 +359,10 @@ def _bounded(field: str, text: str, network: Network, first: Address, last: Addr
     return address
 
 
-def _excluded(items: typing.Sequence[str], first: int, last: int, version: int) -> tuple[tuple[int, int], ...]:
+def _merge_exclusions(items: typing.Sequence[str], first: int, last: int, version: int) -> tuple[tuple[int, int], ...]:
     intervals = []
     for index, item in enumerate(items):
-        network = _hole(item, index, version)
+        network = _parse_exclusion(item, index, version)
         low, high = max(first, int(network.network_address)), min(last, int(network.broadcast_address))
         if low <= high:
             intervals.append((low, high))
@@ -373,7 +375,7 @@ def _excluded(items: typing.Sequence[str], first: int, last: int, version: int) 
     return tuple(merged)
 
 
-def _hole(item: str, index: int, version: int) -> Network:
+def _parse_exclusion(item: str, index: int, version: int) -> Network:
     try:
         network = ipaddress.ip_network(item, strict=False)
     except ValueError as error:

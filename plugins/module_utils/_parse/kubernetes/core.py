@@ -49,7 +49,7 @@ def node(resource: Resource) -> ClusterNode:
     if why_not_read(resource):
         return ClusterNode(name, labels_of(resource), not_ready=f"its object is {why_not_read(resource)}")
     status = mapping_at(resource, "status")
-    allocatable, unread = _extended(mapping_at(status, "allocatable"))
+    allocatable, unread = _parse_extended_resources(mapping_at(status, "allocatable"))
     ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
     return ClusterNode(
         name=name,
@@ -110,7 +110,7 @@ def _machine_config(annotations: Resource) -> str:
     return known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
 
 
-def _extended(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
+def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
     """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in
     the name; cpu and memory have none."""
     pieces, unread = {}, {}
@@ -194,7 +194,7 @@ def controller(resource: Resource) -> tuple[str, str]:
 
     :raises ResourceError: none
     """
-    one = _controller(resource)
+    one = _find_controller(resource)
     return str(one.get("kind") or ""), str(one.get("name") or "")
 
 
@@ -204,10 +204,10 @@ def controller_uid(resource: Resource) -> str:
 
     :raises ResourceError: none
     """
-    return known(UID, _controller(resource).get("uid"))
+    return known(UID, _find_controller(resource).get("uid"))
 
 
-def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
+def _find_controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
     owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
     return next((owner for owner in owners if owner.get("controller")), {})
 

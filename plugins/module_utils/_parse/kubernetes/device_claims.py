@@ -53,7 +53,7 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
     :raises ResourceError: another form
     """
     found = []
-    for item in _few(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):
+    for item in _list_bounded_entries(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):
         name = text_of(LABEL, item.get("name"), f"{what}: resourceClaims: name")
         claim = text_at(SUBDOMAIN, item, "resourceClaimName", f"{what}: resourceClaims")
         template = text_at(SUBDOMAIN, item, "resourceClaimTemplateName", f"{what}: resourceClaims")
@@ -72,7 +72,7 @@ def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
     :param what: where it stands, for the message
     :raises ResourceError: another form
     """
-    found = _few(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
+    found = _list_bounded_entries(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
     where = f"{what}.resources.claims"
     return tuple(
         TakenClaim(text_of(LABEL, item.get("name"), f"{where}: name"), text_at(REQUEST_NAME, item, "request", where))
@@ -92,9 +92,11 @@ def read_claim(resource: Resource) -> DeviceClaim:
     return DeviceClaim(
         f"{namespace}/{name}",
         template,
-        tuple(_request(item, what) for item in _few(devices, "requests", what)),
+        tuple(_parse_device_request(item, what) for item in _list_bounded_entries(devices, "requests", what)),
         tuple(
-            _match(item, what) for item in _few(devices, "constraints", what) if item.get("matchAttribute") is not None
+            _parse_device_match(item, what)
+            for item in _list_bounded_entries(devices, "constraints", what)
+            if item.get("matchAttribute") is not None
         ),
     )
 
@@ -113,7 +115,7 @@ def read_compute_domain(resource: Resource) -> DeviceClaim:
     return DeviceClaim(f"{namespace}/{name}", True, (request,), nodes=nodes)
 
 
-def _match(constraint: Resource, what: str) -> DeviceMatch:
+def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
     requests = constraint.get("requests") or []
     if not isinstance(requests, list) or len(requests) > _MOST:
         raise ResourceError(f"{what}: constraints: requests is no list, or has more than {_MOST} entries")
@@ -129,7 +131,7 @@ def read_slice(resource: Resource) -> DeviceSlice:
     :raises ResourceError: another form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
-    pool, devices = mapping_at(spec, "pool"), _few(spec, "devices", what, _MOST_DEVICES)
+    pool, devices = mapping_at(spec, "pool"), _list_bounded_entries(spec, "devices", what, _MOST_DEVICES)
     driver = text_of(SUBDOMAIN, spec.get("driver"), f"{what}: driver")
     return DeviceSlice(
         driver,
@@ -137,17 +139,17 @@ def read_slice(resource: Resource) -> DeviceSlice:
         number_of(pool.get("generation"), f"{what}: pool: generation"),
         text_at(SUBDOMAIN, spec, "nodeName", what),
         len(devices),
-        tuple(_device(item, driver, what) for item in devices),
+        tuple(_parse_slice_device(item, driver, what) for item in devices),
     )
 
 
-def _device(device: Resource, driver: str, what: str) -> SliceDevice:
+def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice:
     """Parse a device: of v1beta1 what it has is in ``basic``."""
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
     if len(attributes) > _MOST:
         raise ResourceError(f"{what}: a device has {len(attributes)} attributes; {_MOST} are the most")
-    tainted = any(item.get("effect") in _TAINTS for item in _few(basic, "taints", what))
+    tainted = any(item.get("effect") in _TAINTS for item in _list_bounded_entries(basic, "taints", what))
     return SliceDevice(
         {_attribute_name(name, driver, what): _attribute_value(item) for name, item in attributes.items()}, tainted
     )
@@ -187,7 +189,7 @@ def read_class(resource: Resource) -> DeviceClass:
 def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
     """Return the expressions of selectors. Of a later kind than CEL it is one that nothing can evaluate."""
     found = []
-    for item in _few(parent, "selectors", what):
+    for item in _list_bounded_entries(parent, "selectors", what):
         expression = mapping_at(item, "cel").get("expression") or ""
         if not isinstance(expression, str) or len(expression) > _LONGEST_EXPRESSION:
             raise ResourceError(
@@ -197,19 +199,20 @@ def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _request(request: Resource, what: str) -> DeviceRequest:
+def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
     """Parse a request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request
     itself."""
     ways = [
-        *_few(request, "firstAvailable", what),
+        *_list_bounded_entries(request, "firstAvailable", what),
         *([mapping_at(request, "exactly")] if request.get("exactly") else []),
     ] or [dict(request)]
     return DeviceRequest(
-        text_of(LABEL, request.get("name"), f"{what}: requests: name"), tuple(_way(item, what) for item in ways)
+        text_of(LABEL, request.get("name"), f"{what}: requests: name"),
+        tuple(_parse_subrequest(item, what) for item in ways),
     )
 
 
-def _way(way: Resource, what: str) -> DeviceWay:
+def _parse_subrequest(way: Resource, what: str) -> DeviceWay:
     name = text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName")
     count = number_of(way["count"], f"{what}: requests: count") if way.get("count") is not None else 1
     # all that a node has are one at least
@@ -217,11 +220,11 @@ def _way(way: Resource, what: str) -> DeviceWay:
         name,
         1 if way.get("allocationMode") == "All" else count,
         _read_selectors(way, what),
-        bool(_few(way, "tolerations", what)),
+        bool(_list_bounded_entries(way, "tolerations", what)),
     )
 
 
-def _few(parent: Resource, key: str, what: str, most: int = _MOST) -> list[dict[str, typing.Any]]:
+def _list_bounded_entries(parent: Resource, key: str, what: str, most: int = _MOST) -> list[dict[str, typing.Any]]:
     found = items_of(parent, key, what)
     if len(found) > most:
         raise ResourceError(f"{what}: {key} has {len(found)} entries; {most} are the most")

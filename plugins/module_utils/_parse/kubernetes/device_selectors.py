@@ -194,7 +194,7 @@ class _Parser:
         if kind == "number":
             return "", Part("literal", int(text))
         if kind == "text":
-            return "", Part("literal", _unquote(text))
+            return "", Part("literal", _strip_quotes(text))
         if kind == "name" and text in ("true", "false"):
             return "", Part("literal", text == "true")
         if kind == "name":
@@ -216,7 +216,7 @@ class _Parser:
         return tuple(found)
 
 
-def _unquote(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     if text.startswith("r"):
         return text[2:-1]
     return re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), text[1:-1])

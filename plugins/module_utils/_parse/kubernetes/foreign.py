@@ -127,7 +127,7 @@ class _Other(typing.NamedTuple):
     passes: bool
 
 
-def _owners(references: typing.Sequence[Resource]) -> frozenset[str]:
+def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
     """Uids of owners. Of what has more than any controller writes, the others are no owners: then it keeps its
     namespace."""
     uids = (str(owner.get("uid") or "") for owner in references[:_MOST_OWNERS])
@@ -154,7 +154,10 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
         if not is_ours(labels_of(item)) and not is_everywhere(kind, item):
             others.append(
                 _Other(
-                    kind, name, _owners(owners), bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"
+                    kind,
+                    name,
+                    _list_owner_uids(owners),
+                    bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints",
                 )
             )
     foreign: list[str] = []

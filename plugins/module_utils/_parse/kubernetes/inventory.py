@@ -80,15 +80,15 @@ def inventory_node(resource: Resource) -> InventoryNode:
         else:
             refused.append(refusal(f"Node {name}: label", f"{key}: {value}", LABEL_VALUE))
     groups = {}
-    for group, text in _told(resource, labels).items():
+    for group, text in _collect_group_values(resource, labels).items():
         if GROUP_WORD.fits(text):
             groups[group] = text
         elif text:
             refused.append(refusal(f"Node {name}: what it tells of its {group}", text, GROUP_WORD))
-    return InventoryNode(name, address, labels, groups, "; ".join(refused), _claimed(resource))
+    return InventoryNode(name, address, labels, groups, "; ".join(refused), _list_node_addresses(resource))
 
 
-def _claimed(resource: Resource) -> tuple[str, ...]:
+def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
     """Each valid address of the Node, of whatever type."""
     try:
         texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
@@ -97,17 +97,17 @@ def _claimed(resource: Resource) -> tuple[str, ...]:
     return tuple(dict.fromkeys(address for address in map(HOST_ADDRESS.parse, texts) if address is not None))
 
 
-def _told(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
+def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
     """Return, by kind of group, what the node reports of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     # of one that was not read, its address says so
     kubelet = {} if why_not_read(resource) else mapping_at(resource, "status", "nodeInfo")
-    found["os"] = _os(labels, str(kubelet.get("osImage") or ""))
-    found["pool"] = _pool(mapping_at(resource, "metadata", "annotations"))
+    found["os"] = _identify_os_release(labels, str(kubelet.get("osImage") or ""))
+    found["pool"] = _read_config_pool(mapping_at(resource, "metadata", "annotations"))
     return dict(sorted(found.items()))
 
 
-def _os(labels: typing.Mapping[str, str], image: str) -> str:
+def _identify_os_release(labels: typing.Mapping[str, str], image: str) -> str:
     """By node feature discovery with its version, as the os-release file has them; else the name that the kubelet
     tells, without one."""
     return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (
@@ -115,7 +115,7 @@ def _os(labels: typing.Mapping[str, str], image: str) -> str:
     )
 
 
-def _pool(annotations: Resource) -> str:
+def _read_config_pool(annotations: Resource) -> str:
     """Return the MachineConfigPool of OpenShift that the node's configuration is of."""
     match = _RENDERED.fullmatch(str(annotations.get("machineconfiguration.openshift.io/desiredConfig") or ""))
     return match[1] if match else ""

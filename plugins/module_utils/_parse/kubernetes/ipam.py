@@ -38,15 +38,15 @@ from .resource import (
 MOST_NETWORKS = 64
 
 
-def _text(value: typing.Any, what: str) -> str:
+def _parse_network(value: typing.Any, what: str) -> str:
     """Return a network or an address, in CIDR form."""
     return text_of(NETWORK_OF, value, what)
 
 
-def _texts(values: typing.Any, what: str) -> tuple[str, ...]:
+def _parse_networks(values: typing.Any, what: str) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise ResourceError(f"{what} is no list")
-    return tuple(_text(value, what) for value in values)
+    return tuple(_parse_network(value, what) for value in values)
 
 
 def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
@@ -58,13 +58,13 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     name = name_of(node)
     if why_not_read(node):
         return ()
-    addresses = filter(None, (known(HOST_ADDRESS, address) for address in _addresses(node)))
+    addresses = filter(None, (known(HOST_ADDRESS, address) for address in _list_node_addresses(node)))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
-        *(UsedNetwork("node", _text(address, name), f"node {name}") for address in addresses),
+        *(UsedNetwork("node", _parse_network(address, name), f"node {name}") for address in addresses),
         *(
             UsedNetwork("pods", network, f"pods of node {name}")
-            for network in _texts(pods, f"Node {name}: spec.podCIDRs")
+            for network in _parse_networks(pods, f"Node {name}: spec.podCIDRs")
         ),
     )
 
@@ -76,7 +76,7 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
     """
     if why_not_read(node):
         return UnreadNode(name_of(node), f"its object is {why_not_read(node)}")
-    for address in _addresses(node):
+    for address in _list_node_addresses(node):
         try:
             text_of(HOST_ADDRESS, address, "status.addresses")
         except ResourceError as error:
@@ -93,7 +93,7 @@ def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
     return UnreadNode(node, why) if node else None
 
 
-def _addresses(node: Resource) -> list[typing.Any]:
+def _list_node_addresses(node: Resource) -> list[typing.Any]:
     shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name_of(node)}")
     return [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
 
@@ -106,7 +106,7 @@ def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
     name = name_of(resource)
     return tuple(
         UsedNetwork("services", network, f"ServiceCIDR {name}")
-        for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
+        for network in _parse_networks(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
     )
 
 
@@ -119,7 +119,8 @@ def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
     addresses = mapping_at(resource, "spec").get("clusterIPs") or []
     # this is how Kubernetes writes that it has none
     return tuple(
-        UsedNetwork("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name)
+        UsedNetwork("services", network, name)
+        for network in _parse_networks([] if addresses == ["None"] else addresses, name)
     )
 
 
@@ -132,10 +133,10 @@ def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
     status = mapping_at(resource, "status") or mapping_at(resource, "spec")
     pods = [item.get("cidr") for item in items_of(status, "clusterNetwork", what)]
     return (
-        *(UsedNetwork("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
+        *(UsedNetwork("pods", network, f"{what}: clusterNetwork") for network in _parse_networks(pods, what)),
         *(
             UsedNetwork("services", network, f"{what}: serviceNetwork")
-            for network in _texts(status.get("serviceNetwork") or [], what)
+            for network in _parse_networks(status.get("serviceNetwork") or [], what)
         ),
     )
 
@@ -149,7 +150,7 @@ def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
     if mapping_at(pod, "spec").get("hostNetwork"):
         return name, ()
     addresses = [item.get("ip") for item in items_of(mapping_at(pod, "status"), "podIPs", f"Pod {name}")]
-    return name, _texts([address for address in addresses if address], f"Pod {name}: status.podIPs")
+    return name, _parse_networks([address for address in addresses if address], f"Pod {name}: status.podIPs")
 
 
 def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:
@@ -180,20 +181,20 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
     taken: list[UsedNetwork] = []
     for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))
-        for network in _ranges(ipam, kind, name, pools):
+        for network in _list_ipam_ranges(ipam, kind, name, pools):
             if len(taken) == MOST_NETWORKS:
                 raise ResourceError(f"{name}: it gives addresses out of more than {MOST_NETWORKS} networks")
             taken.append(UsedNetwork("attachment", network, name, kind))
     return tuple(taken)
 
 
-def _ranges(
+def _list_ipam_ranges(
     ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]
 ) -> typing.Iterator[str]:
     if kind == "whereabouts":
         values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
         # a-b/len: the network is that of b
-        yield from (_text(str(value).rpartition("-")[2], what) for value in values if value)
+        yield from (_parse_network(str(value).rpartition("-")[2], what) for value in values if value)
     elif kind == "host-local":
         rows = ipam.get("ranges") or []
         if not isinstance(rows, list) or not all(
@@ -201,12 +202,12 @@ def _ranges(
         ):
             raise ResourceError(f"{what}: ranges is no list of lists of mappings")
         yield from (
-            _text(item.get("subnet"), what)
+            _parse_network(item.get("subnet"), what)
             for item in [ipam, *(item for row in rows for item in row)]
             if item.get("subnet")
         )
     elif kind == "static" and ipam.get("addresses"):
-        yield from (_text(item.get("address"), what) for item in items_of(ipam, "addresses", what))
+        yield from (_parse_network(item.get("address"), what) for item in items_of(ipam, "addresses", what))
     elif kind == "static":
         raise ResourceError(f"{what}: the pods name their addresses themselves")
     elif kind == "nv-ipam":
@@ -225,7 +226,7 @@ def leases(pool: Resource) -> tuple[AddressLease, ...]:
     :raises ResourceError: none
     """
     what = f"IPPool {name_of(pool)} of whereabouts"
-    network = ipaddress.ip_network(_text(mapping_at(pool, "spec").get("range"), what))
+    network = ipaddress.ip_network(_parse_network(mapping_at(pool, "spec").get("range"), what))
     found = []
     for distance, entry in mapping_at(pool, "spec", "allocations").items():
         number = number_of(distance, f"{what}: allocations")
@@ -252,7 +253,7 @@ def shared_pool(resource: Resource) -> SharedPool:
         kind=kind,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         name=name,
-        network=_text(network, what),
+        network=_parse_network(network, what),
         share=number_of(share, f"{what}: share of a node"),
         nodes=tuple(
             known(SUBDOMAIN, item.get("nodeName"))

@@ -157,12 +157,12 @@ def training_pod(pod: Resource) -> TrainingPod:
                 f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {MOST_INTERFACES} are the"
                 " most"
             )
-        return dataclasses.replace(found, functions=tuple(map(_function, entries)))
+        return dataclasses.replace(found, functions=tuple(map(_parse_pod_function, entries)))
     except ResourceError as problem:
         return dataclasses.replace(found, error=both_ends(str(problem)))
 
 
-def _function(entry: Resource) -> PodFunction:
+def _parse_pod_function(entry: Resource) -> PodFunction:
     pci, what = mapping_at(entry, "device-info", "pci"), f"the annotation {STATUS_ANNOTATION}"
 
     def told(form: Form, parent: Resource, key: str) -> str:

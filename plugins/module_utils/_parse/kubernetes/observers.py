@@ -85,7 +85,7 @@ def observer_set(resource: Resource) -> ObserverSet:
         seen=seen >= number_of(metadata.get("generation", 0), f"{title}: generation"),
         template=str(mapping_at(template, "metadata", "annotations").get(TEMPLATE) or ""),
         node_selector={str(key): str(value) for key, value in selector.items()},
-        nodes=_nodes(mapping_at(template, "spec"), title),
+        nodes=_list_affinity_nodes(mapping_at(template, "spec"), title),
         run=labels_of(resource).get(_RUN, ""),
     )
 
@@ -97,7 +97,7 @@ def observer_pod(resource: Resource) -> ObserverPod:
     :raises ResourceError: no Pod
     """
     title, metadata, state = title_of(resource), mapping_at(resource, "metadata"), state_of_pod(resource)
-    planned = _nodes(mapping_at(resource, "spec"), title)
+    planned = _list_affinity_nodes(mapping_at(resource, "spec"), title)
     statuses = items_of(mapping_at(resource, "status"), "containerStatuses", title)
     status: Resource = next((item for item in statuses if item.get("name") == CONTAINER), {})
     return ObserverPod(
@@ -160,7 +160,7 @@ def knows_recursive_read_only(version: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= (1, 31)
 
 
-def _nodes(spec: Resource, title: str) -> tuple[str, ...]:
+def _list_affinity_nodes(spec: Resource, title: str) -> tuple[str, ...]:
     """The names that a pod's affinity takes; none where it goes by something else."""
     required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items_of(required, "nodeSelectorTerms", title)

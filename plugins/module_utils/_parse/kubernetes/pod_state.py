@@ -24,7 +24,7 @@ IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "Inval
 _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 
 
-def _ends(status: Resource) -> typing.Iterator[str]:
+def _list_container_exits(status: Resource) -> typing.Iterator[str]:
     """Return how the containers ended: StartError and the runtime's words for a command that the image does not
     have."""
     for container in items_of(status, "containerStatuses", "Pod"):
@@ -46,7 +46,7 @@ def state_of_pod(pod: Resource) -> PodState:
         ended = (
             f"it ended: {excerpt_of(status.get('reason') or status.get('phase'))} {excerpt_of(status.get('message'))}"
         )
-        return PodState("failed", excerpt_of("; ".join((ended.strip(), *_ends(status)))))
+        return PodState("failed", excerpt_of("; ".join((ended.strip(), *_list_container_exits(status)))))
     if conditions.get("Ready", {}).get("status") == "True":
         return PodState("ready", "Ready")
     scheduled = conditions.get("PodScheduled", {})

@@ -47,7 +47,7 @@ def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
         elif isinstance(item, dict):
             if policy and (item.get("enabled") is False or (key in _SANDBOX and not sandbox)):
                 continue
-            name = _named(item)
+            name = _read_image_reference(item)
             if name:
                 found.add(
                     ImageSeen(
@@ -61,13 +61,13 @@ def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
     return tuple(sorted(found, key=lambda image: (image.name, image.by_system)))
 
 
-def _named(item: typing.Mapping[str, typing.Any]) -> str:
-    image, repository, version = (_text(item, key) for key in ("image", "repository", "version"))
+def _read_image_reference(item: typing.Mapping[str, typing.Any]) -> str:
+    image, repository, version = (_read_text(item, key) for key in ("image", "repository", "version"))
     if image and repository and version:
         return f"{repository}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"
     # a variable of a container; a name without a path is another one's: IMAGE_PULL_SECRETS, a port
-    value = _text(item, "value")
-    return image or (value if _text(item, "name").endswith("IMAGE") and "/" in value else "")
+    value = _read_text(item, "value")
+    return image or (value if _read_text(item, "name").endswith("IMAGE") and "/" in value else "")
 
 
 def _enabled_sandbox(resource: Resource) -> bool:
@@ -76,6 +76,6 @@ def _enabled_sandbox(resource: Resource) -> bool:
     return isinstance(workloads, dict) and workloads.get("enabled") is True
 
 
-def _text(item: typing.Mapping[str, typing.Any], key: str) -> str:
+def _read_text(item: typing.Mapping[str, typing.Any], key: str) -> str:
     value = item.get(key)
     return value.strip() if isinstance(value, str) else ""

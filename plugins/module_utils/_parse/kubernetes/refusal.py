@@ -50,7 +50,7 @@ def explain(text: str) -> typing.Optional[RefusalCause]:
 
     :param text: message of a Status, or a warning
     """
-    return _webhook(text) or _older(text)
+    return _find_webhook_cause(text) or _find_version_cause(text)
 
 
 def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
     return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
 
 
-def _webhook(text: str) -> typing.Optional[RefusalCause]:
+def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
     called = _WEBHOOK.search(text)
     if called is None:
         return None
@@ -85,7 +85,7 @@ def _webhook(text: str) -> typing.Optional[RefusalCause]:
     return RefusalCause(why, remedy)
 
 
-def _older(text: str) -> typing.Optional[RefusalCause]:
+def _find_version_cause(text: str) -> typing.Optional[RefusalCause]:
     typed, unknown = _TYPED.search(text), _UNKNOWN.search(text)
     if typed is None and unknown is None:
         return None

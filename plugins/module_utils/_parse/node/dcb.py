@@ -20,7 +20,7 @@ _PRIORITIES = 8
 
 def lossless(text: str) -> str:
     """Priorities with PFC: 3, or 3,4; ``none``."""
-    on = _read(text).get("prio_pfc")
+    on = _parse_json_object(text).get("prio_pfc")
     if not isinstance(on, list) or len(on) != _PRIORITIES or not all(isinstance(item, bool) for item in on):
         raise ParseError(_TOOL, text, "prio_pfc with true or false for each of 8 priorities")
     return ",".join(str(priority) for priority, is_on in enumerate(on) if is_on) or "none"
@@ -29,7 +29,7 @@ def lossless(text: str) -> str:
 def parse_priorities(text: str) -> dict[int, int]:
     """Priority by DSCP; empty where the port does not look at DSCP."""
     found: dict[int, int] = {}
-    pairs = _read(text).get("dscp_prio", [])
+    pairs = _parse_json_object(text).get("dscp_prio", [])
     if not isinstance(pairs, list):
         raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
     for pair in pairs:
@@ -47,7 +47,7 @@ def parse_priorities(text: str) -> dict[int, int]:
     return found
 
 
-def _read(text: str) -> dict[str, typing.Any]:
+def _parse_json_object(text: str) -> dict[str, typing.Any]:
     found = decode_json(text, _TOOL, unique=False)
     if not isinstance(found, dict):
         raise ParseError(_TOOL, text, "a JSON object")

@@ -54,10 +54,13 @@ def parse(answer: bytes) -> LinkModes:
     size = 4 * words
     if size <= 0 or len(answer) < HEADER + 3 * size:
         return LinkModes(None, None)
-    return LinkModes(_fastest(answer[HEADER : HEADER + size]), _fastest(answer[HEADER + 2 * size : HEADER + 3 * size]))
+    return LinkModes(
+        _find_fastest_speed(answer[HEADER : HEADER + size]),
+        _find_fastest_speed(answer[HEADER + 2 * size : HEADER + 3 * size]),
+    )
 
 
-def _fastest(mask: bytes) -> typing.Optional[float]:
+def _find_fastest_speed(mask: bytes) -> typing.Optional[float]:
     # words in the order of the machine; all that runs RDMA is little-endian
     bits = int.from_bytes(mask, "little")
     known = [speed for bit, speed in _SPEEDS.items() if bits >> bit & 1]

@@ -39,9 +39,9 @@ def parse_vf_settings(text: str) -> dict[str, Settings]:
     """
     links = decode_json(text, _TOOL, most_bytes=MOST_LINKS, unique=False)
     found: dict[str, Settings] = {}
-    for link in _objects("", links):
-        vfs = _objects("vfinfo_list", link.get("vfinfo_list", []))
-        settings = {_number("vf", vf.get("vf"), VFS): _parse_administration(vf) for vf in vfs}
+    for link in _require_objects("", links):
+        vfs = _require_objects("vfinfo_list", link.get("vfinfo_list", []))
+        settings = {_parse_number("vf", vf.get("vf"), VFS): _parse_administration(vf) for vf in vfs}
         name = link.get("ifname")
         if len(settings) < len(vfs):
             raise ParseError(f"{_TOOL}, vfinfo_list of {name}", str(vfs), "a list with each VF once")
@@ -52,50 +52,53 @@ def parse_vf_settings(text: str) -> dict[str, Settings]:
 
 def _parse_administration(vf: Object) -> VfAdministration:
     # a VF has one VLAN at most, and yet a list of them
-    vlan = next(iter(_objects("vlan_list", vf.get("vlan_list", []))), vf)
-    rate = _expect("rate", vf.get("rate", {}), dict, "an object")
+    vlan = next(iter(_require_objects("vlan_list", vf.get("vlan_list", []))), vf)
+    rate = _require_type("rate", vf.get("rate", {}), dict, "an object")
     return VfAdministration(
-        node_guid=_guid(vf.get("node guid")),
-        port_guid=_guid(vf.get("port guid")),
+        node_guid=_parse_guid(vf.get("node guid")),
+        port_guid=_parse_guid(vf.get("port guid")),
         link_policy=_link_policy(vf.get("link_state")),
-        vlan=_number("vlan", vlan.get("vlan", 0), VLAN),
-        vlan_qos=_number("qos", vlan.get("qos", 0), VLAN_QOS),
-        trust=_switch("trust", vf.get("trust")),
-        spoof_check=_switch("spoofchk", vf.get("spoofchk")),
-        min_tx_rate=_number("min_tx", rate["min_tx"], RATE_MBPS) if "min_tx" in rate else None,
-        max_tx_rate=_number("max_tx", rate["max_tx"], RATE_MBPS) if "max_tx" in rate else None,
+        vlan=_parse_number("vlan", vlan.get("vlan", 0), VLAN),
+        vlan_qos=_parse_number("qos", vlan.get("qos", 0), VLAN_QOS),
+        trust=_parse_flag("trust", vf.get("trust")),
+        spoof_check=_parse_flag("spoofchk", vf.get("spoofchk")),
+        min_tx_rate=_parse_number("min_tx", rate["min_tx"], RATE_MBPS) if "min_tx" in rate else None,
+        max_tx_rate=_parse_number("max_tx", rate["max_tx"], RATE_MBPS) if "max_tx" in rate else None,
     )
 
 
-def _expect(key: str, value: typing.Any, kind: type[Value], expected: str) -> Value:
+def _require_type(key: str, value: typing.Any, kind: type[Value], expected: str) -> Value:
     if not isinstance(value, kind):
         raise ParseError(f"{_TOOL}, {key}", str(value), expected)
     return value
 
 
-def _objects(key: str, value: typing.Any) -> list[Object]:
-    return [_expect(key, item, dict, "a list of objects") for item in _expect(key, value, list, "a list of objects")]
+def _require_objects(key: str, value: typing.Any) -> list[Object]:
+    return [
+        _require_type(key, item, dict, "a list of objects")
+        for item in _require_type(key, value, list, "a list of objects")
+    ]
 
 
-def _number(key: str, value: typing.Any, known: Range) -> int:
-    number = _expect(key, value, int, "a number")
+def _parse_number(key: str, value: typing.Any, known: Range) -> int:
+    number = _require_type(key, value, int, "a number")
     if not known.fits(value):
         raise ParseError(f"{_TOOL}, {key}", str(value), known.expected)
     return number
 
 
-def _switch(key: str, value: typing.Any) -> typing.Optional[bool]:
-    return None if value is None else _expect(key, value, bool, "true or false")
+def _parse_flag(key: str, value: typing.Any) -> typing.Optional[bool]:
+    return None if value is None else _require_type(key, value, bool, "true or false")
 
 
-def _guid(value: typing.Any) -> typing.Optional[str]:
-    return None if value is None else guid_of_bytes(_expect("guid", value, str, "a GUID"))
+def _parse_guid(value: typing.Any) -> typing.Optional[str]:
+    return None if value is None else guid_of_bytes(_require_type("guid", value, str, "a GUID"))
 
 
 def _link_policy(value: typing.Any) -> typing.Optional[LinkPolicy]:
     if value is None:
         return None
-    policy = _LINK_POLICIES.get(_expect("link_state", value, str, "a link state"))
+    policy = _LINK_POLICIES.get(_require_type("link_state", value, str, "a link state"))
     if policy is None:
         raise ParseError(f"{_TOOL}, link_state", value, f"one of {', '.join(_LINK_POLICIES)}")
     return policy

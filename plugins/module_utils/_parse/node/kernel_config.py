@@ -26,7 +26,7 @@ def p2pdma(raw: bytes) -> bool:
     :param raw: the file, which may be packed by gzip
     :raises ParseError: it is no configuration of a kernel, or not all of one
     """
-    text = (_unpacked(raw) if raw.startswith(_MAGIC) else raw).decode("utf-8", "replace")
+    text = (_unpack_gzip(raw) if raw.startswith(_MAGIC) else raw).decode("utf-8", "replace")
     found = _P2PDMA.search(text)
     # it may be left out, but not of a text that was cut off
     if not found and not _LAST_MENU.search(text):
@@ -36,7 +36,7 @@ def p2pdma(raw: bytes) -> bool:
     return bool(found and found.group(1))
 
 
-def _unpacked(raw: bytes) -> bytes:
+def _unpack_gzip(raw: bytes) -> bytes:
     unpacker = zlib.decompressobj(_GZIP)
     try:
         found = unpacker.decompress(raw, MOST_BYTES)

@@ -30,7 +30,7 @@ def parse_switch_port(frame: bytes) -> SwitchPort:
     :raises ParseError: no frame of LLDP, one that ends too early, or a name in it that no switch has
     """
     if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:
-        raise _error(frame, "an Ethernet frame of type 0x88cc")
+        raise _make_parse_error(frame, "an Ethernet frame of type 0x88cc")
     parts: dict[int, bytes] = {}
     vlan: typing.Optional[int] = None
     for kind, value in _find_parts(frame):
@@ -39,10 +39,12 @@ def parse_switch_port(frame: bytes) -> SwitchPort:
             vlan = int.from_bytes(value[4:], "big") or None
         parts.setdefault(kind, value)
     if _CHASSIS not in parts or _PORT not in parts:
-        raise _error(frame, "a chassis ID and a port ID")
-    system = _text(parts.get(_SYSTEM, b""))
+        raise _make_parse_error(frame, "a chassis ID and a port ID")
+    system = _decode_text(parts.get(_SYSTEM, b""))
     system = SWITCH_NAME.of(system, "LLDP, the name of the switch") if system else ""
-    return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), system, vlan)
+    return SwitchPort(
+        _parse_lldp_id(frame, _CHASSIS, parts[_CHASSIS]), _parse_lldp_id(frame, _PORT, parts[_PORT]), system, vlan
+    )
 
 
 def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
@@ -50,36 +52,36 @@ def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
     position = _HEADER
     while True:
         if position + 2 > len(frame):
-            raise _error(frame, "an end of the frame's parts")
+            raise _make_parse_error(frame, "an end of the frame's parts")
         (head,) = struct.unpack_from("!H", frame, position)
         kind, length = head >> 9, head & 0x1FF
         value = frame[position + 2 : position + 2 + length]
         if len(value) < length:
-            raise _error(frame, f"{length} bytes in the part of type {kind}")
+            raise _make_parse_error(frame, f"{length} bytes in the part of type {kind}")
         if kind == _END:
             return
         yield kind, value
         position += 2 + length
 
 
-def _identity(frame: bytes, kind: int, value: bytes) -> str:
+def _parse_lldp_id(frame: bytes, kind: int, value: bytes) -> str:
     subtype, rest = (value[0], value[1:]) if value else (0, b"")
     if not rest:
-        raise _error(frame, "an ID that is not empty")
+        raise _make_parse_error(frame, "an ID that is not empty")
     if subtype == _HARDWARE[kind] and len(rest) == 6:
         return rest.hex(":")
     # first the family of the address: 1 is IPv4, 2 IPv6 (IANA address family numbers)
     if subtype == _NETWORK[kind] and (rest[0], len(rest)) in ((1, 5), (2, 17)):
         return str(ipaddress.ip_address(rest[1:]))
-    text = _text(rest)
+    text = _decode_text(rest)
     # of bytes that are no text the digits
     name = rest.hex() if not text or _NO_TEXT in text else text
     return SWITCH_NAME.of(name, f"LLDP, the ID of the {'chassis' if kind == _CHASSIS else 'port'}")
 
 
-def _text(value: bytes) -> str:
+def _decode_text(value: bytes) -> str:
     return value.decode("utf-8", "replace").strip("\x00 ")
 
 
-def _error(frame: bytes, expected: str) -> ParseError:
+def _make_parse_error(frame: bytes, expected: str) -> ParseError:
     return ParseError("LLDP", frame[:64].hex(), expected)

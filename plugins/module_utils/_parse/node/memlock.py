@@ -51,11 +51,11 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
         fabric=fabric,
         node=node,
         pod=pod,
-        user=_number(seen["user"], "user", USER),
-        soft=_limit(seen["soft"], "soft"),
-        hard=_limit(seen["hard"], "hard"),
+        user=_parse_number(seen["user"], "user", USER),
+        soft=_parse_memlock_limit(seen["soft"], "soft"),
+        hard=_parse_memlock_limit(seen["hard"], "hard"),
         device=RDMA_DEVICE.parse(seen.get("device")) or "",
-        asked=_number(seen["asked"], "asked"),
+        asked=_parse_number(seen["asked"], "asked"),
     )
     lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip() and not _KEYS.match(line)]
     for line in lines:
@@ -65,11 +65,11 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
         if any(mark in line for mark in _REGISTERED):
             return dataclasses.replace(proof, registered=proof.asked, evidence=line)
     return dataclasses.replace(
-        proof, evidence=lines[-1] if lines else "", error=_cause(proof, lines, seen.get("code", ""))
+        proof, evidence=lines[-1] if lines else "", error=_describe_proof_failure(proof, lines, seen.get("code", ""))
     )
 
 
-def _cause(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
+def _describe_proof_failure(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
     said = lines[-1] if lines else "it printed nothing"
     if not proof.device:
         return "the pod has no RDMA device on its interface"
@@ -78,7 +78,7 @@ def _cause(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
     return f"ibv_rc_pingpong ended with {code or 'no exit code'} before it registered memory: {said}"
 
 
-def _number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
+def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
         raise MemlockError(f"'{key} {text[:_LONGEST]}' is no number")
     found = int(text) * unit
@@ -87,6 +87,6 @@ def _number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
     return found
 
 
-def _limit(text: str, key: str) -> int:
+def _parse_memlock_limit(text: str, key: str) -> int:
     """Bytes; ulimit -l prints KiB."""
-    return -1 if text == "unlimited" else _number(text, key, unit=1024)
+    return -1 if text == "unlimited" else _parse_number(text, key, unit=1024)

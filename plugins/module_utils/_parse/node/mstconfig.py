@@ -85,8 +85,8 @@ def parse(text: str) -> Query:
             if _GLUED.match(line):
                 continue
             raise ParseError(SOURCE, line, f"a row with {len(columns)} values")
-        _add(settings, row.group(3), dict(zip(columns, values)), row.group(2) is not None)
-    return _query(_TYPE.findall("\n".join(lines[: headers[0]])), settings, text)
+        _add_setting(settings, row.group(3), dict(zip(columns, values)), row.group(2) is not None)
+    return _build_query(_TYPE.findall("\n".join(lines[: headers[0]])), settings, text)
 
 
 def parse_json(text: str) -> Query:
@@ -113,22 +113,24 @@ def parse_json(text: str) -> Query:
                 for value in values.values()
             ):
                 raise ValueError(name)
-            _add(settings, name, {column: str(value) for column, value in values.items()}, row["read_only"])
+            _add_setting(settings, name, {column: str(value) for column, value in values.items()}, row["read_only"])
         if not title.startswith("Device #"):
             raise ValueError(title)
         kind = [str(device.get("device_type") or "")]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ParseError(f"{SOURCE} -j", text, "the settings of one device, in JSON") from None
-    return _query(kind, settings, text)
+    return _build_query(kind, settings, text)
 
 
-def _query(kinds: typing.Sequence[str], settings: typing.Mapping[str, FirmwareSetting], text: str) -> Query:
+def _build_query(kinds: typing.Sequence[str], settings: typing.Mapping[str, FirmwareSetting], text: str) -> Query:
     if not settings:
         raise ParseError(SOURCE, text.strip()[-200:], "a table with one setting at least")
     return Query(kinds[0] if len(kinds) == 1 else "", tuple(settings.values()))
 
 
-def _add(settings: dict[str, FirmwareSetting], name: str, values: typing.Mapping[str, str], read_only: bool) -> None:
+def _add_setting(
+    settings: dict[str, FirmwareSetting], name: str, values: typing.Mapping[str, str], read_only: bool
+) -> None:
     for value in values.values():
         if not _VALUE.match(value):
             raise ParseError(SOURCE, f"{name} {value}", "a value without blanks")

@@ -29,7 +29,7 @@ def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
     """
     entries = decode_json(text, _TOOL, unique=False)
     found: dict[str, set[str]] = {}
-    for entry in _list(text, entries):
+    for entry in _require_list(text, entries):
         name, address, states = (
             (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)
         )
@@ -38,7 +38,7 @@ def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
         if (
             address
             and _HARDWARE_ADDRESS.match(address.lower())
-            and not set(map(str, _list(text, states or []))) & set(_NOT_SEEN)
+            and not set(map(str, _require_list(text, states or []))) & set(_NOT_SEEN)
         ):
             found.setdefault(str(name), set()).add(address.lower())
     return {name: tuple(sorted(addresses)) for name, addresses in found.items()}
@@ -78,7 +78,7 @@ def parse_default_routes_6(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _list(text: str, value: typing.Any) -> list[typing.Any]:
+def _require_list(text: str, value: typing.Any) -> list[typing.Any]:
     if not isinstance(value, list):
         raise ParseError(_TOOL, text, "a list")
     return value

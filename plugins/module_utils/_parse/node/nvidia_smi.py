@@ -41,7 +41,7 @@ def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
         if len(values) != len(names):
             raise ParseError(_TOOL, line, f"{len(names)} values")
         gpu = dict(zip(names, values))
-        address = _address(gpu.pop("pci.bus_id", ""))
+        address = _parse_pci_address(gpu.pop("pci.bus_id", ""))
         if address in found:
             raise ParseError(_TOOL, line, "each GPU once")
         found[address] = {
@@ -60,7 +60,7 @@ def explain_slowness(mask: str) -> str:
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"
 
 
-def _address(text: str) -> str:
+def _parse_pci_address(text: str) -> str:
     match = _ADDRESS.match(text)
     if not match or int(match.group(1), 16) > 0xFFFF:
         raise ParseError(_TOOL, text, "a PCI address such as 00000000:18:00.0")

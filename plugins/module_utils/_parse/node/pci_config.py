@@ -98,7 +98,7 @@ def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
         return None
     if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
         return "hidden"
-    place = _place(space, _SRIOV)
+    place = _find_extended_capability(space, _SRIOV)
     if place == _NOWHERE:
         return "off"
     if place is None or place + _TOTAL_VFS + 2 > len(space):
@@ -110,7 +110,7 @@ def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
 def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
     """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it
     can be read to tell."""
-    place = _place(space, _SRIOV)
+    place = _find_extended_capability(space, _SRIOV)
     if not place or place + _END_OF_SRIOV > len(space):
         return None
     (control,) = struct.unpack_from("<H", space, place + _CONTROL)
@@ -143,7 +143,7 @@ def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple
 def parse_acs(space: bytes) -> typing.Optional[Acs]:
     """Access Control Services of a port with this configuration space; None when it has none, and when too little of it
     can be read to tell."""
-    place = _place(space, _ACS)
+    place = _find_extended_capability(space, _ACS)
     if not place or place + 8 > len(space):
         return None
     return Acs(*struct.unpack_from("<HH", space, place + 4))
@@ -155,7 +155,7 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
 
     False as well where it has no ACS; None when too little of its configuration space can be read to tell.
     """
-    place = _place(space, _ACS)
+    place = _find_extended_capability(space, _ACS)
     if place == _NOWHERE:
         return False
     found = parse_acs(space)
@@ -170,7 +170,7 @@ def parse_last_bus(space: bytes) -> typing.Optional[int]:
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
 
 
-def _place(space: bytes, wanted: int) -> typing.Optional[int]:
+def _find_extended_capability(space: bytes, wanted: int) -> typing.Optional[int]:
     """Return the offset of an extended capability; _NOWHERE when the list ends without it, None when the list can't be
     read to its end."""
     place = CONVENTIONAL

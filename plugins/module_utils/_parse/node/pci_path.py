@@ -40,7 +40,7 @@ def distance(one: Path, other: Path, same_node: bool) -> str:
     PIX: below one switch, or one bridge; PXB: several bridges, but not the host's; PHB: that one; NODE: another one of
     the NUMA node; SYS: another node.
     """
-    shared = _shared(one, other)
+    shared = _count_shared_bridges(one, other)
     if shared:
         deepest = max(len(one.functions), len(other.functions)) - shared
         # of a switch one port downward for each of them lies in between
@@ -53,11 +53,11 @@ def distance(one: Path, other: Path, same_node: bool) -> str:
 def between(one: Path, other: Path) -> tuple[str, ...]:
     """Bridges below what two functions share, at which packets turn from the one to the other; none where they share no
     bridge."""
-    shared = _shared(one, other)
+    shared = _count_shared_bridges(one, other)
     return (*one.functions[shared:-1], *other.functions[shared:-1]) if shared else ()
 
 
-def _shared(one: Path, other: Path) -> int:
+def _count_shared_bridges(one: Path, other: Path) -> int:
     """Bridges that are above both."""
     count = 0
     for mine, its in zip(one.functions[:-1], other.functions[:-1]):

@@ -31,10 +31,10 @@ def last_error(text: str) -> str:
         return ""
     fields = lines[place].partition(_FAILED)[2].strip()
     # cut off, or another encoder: the whole of it says more than nothing
-    error = _error(fields) or fields
+    error = _parse_error_field(fields) or fields
     if error in _WITHOUT_CAUSE:
         steps = (
-            _error(line.rpartition("\t")[2])
+            _parse_error_field(line.rpartition("\t")[2])
             for line in reversed(lines[:place])
             if "\tERROR\t" in line and _FAILED not in line
         )
@@ -43,7 +43,7 @@ def last_error(text: str) -> str:
     return both_ends(error, _MOST)
 
 
-def _error(fields: str) -> str:
+def _parse_error_field(fields: str) -> str:
     """Return the error in the fields of a line; empty where they have none."""
     try:
         data = decode_json(fields, "log of the config daemon", unique=False)

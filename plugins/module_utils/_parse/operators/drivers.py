@@ -64,12 +64,12 @@ def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
         kind,
         name,
         bool(spec),
-        _image(spec),
-        _text(spec, "version"),
+        _read_image_name(spec),
+        _read_text(spec, "version"),
         spec.get("forcePrecompiled") is True,
-        _text(mapping_at(spec, "repoConfig"), "name"),
+        _read_text(mapping_at(spec, "repoConfig"), "name"),
         bool(spec) and ready,
-        "" if ready else excerpt_of(_text(part, "message") or _text({} if part else status, "reason")),
+        "" if ready else excerpt_of(_read_text(part, "message") or _read_text({} if part else status, "reason")),
     )
 
 
@@ -79,15 +79,15 @@ def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
     spec = mapping_at(resource, "spec", "driver")
     container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
     ready = mapping_at(resource, "status").get("state") == "ready"
-    repositories = _text(mapping_at(spec, "repoConfig"), "configMapName")
+    repositories = _read_text(mapping_at(spec, "repoConfig"), "configMapName")
     delegated = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is True
     precompiled = spec.get("usePrecompiled") is True
     return DriverPolicy(
         kind,
         name,
         container,
-        _image(spec),
-        _text(spec, "version"),
+        _read_image_name(spec),
+        _read_text(spec, "version"),
         precompiled,
         repositories,
         container and ready,
@@ -97,18 +97,25 @@ def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
 
 def _of_gpu_nodes(resource: Resource, kind: str, name: str) -> DriverPolicy:
     spec, ready = mapping_at(resource, "spec"), mapping_at(resource, "status").get("state") == "ready"
-    repositories = _text(mapping_at(spec, "repoConfig"), "name")
+    repositories = _read_text(mapping_at(spec, "repoConfig"), "name")
     return DriverPolicy(
-        kind, name, True, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, ready
+        kind,
+        name,
+        True,
+        _read_image_name(spec),
+        _read_text(spec, "version"),
+        spec.get("usePrecompiled") is True,
+        repositories,
+        ready,
     )
 
 
-def _text(parent: typing.Mapping[str, typing.Any], key: str) -> str:
+def _read_text(parent: typing.Mapping[str, typing.Any], key: str) -> str:
     return str(parent.get(key) or "")
 
 
-def _image(spec: typing.Mapping[str, typing.Any]) -> str:
-    return "/".join(filter(None, (_text(spec, "repository"), _text(spec, "image"))))
+def _read_image_name(spec: typing.Mapping[str, typing.Any]) -> str:
+    return "/".join(filter(None, (_read_text(spec, "repository"), _read_text(spec, "image"))))
 
 
 def driver_host(node: Resource) -> DriverHost:

@@ -103,12 +103,12 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
         # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config
         # addFinalizerToKubeletConfig]
         generated=texts_of(mapping_at(seen, "metadata"), "finalizers", what),
-        refusal=_refusal(seen, what),
+        refusal=_find_refusal(seen, what),
         there=live is not None and all(had.get(key) == value for key, value in spec.items()),
     )
 
 
-def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
+def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
     """Return the operator's objection to a KubeletConfig as it is now: its last condition, which is of type Success or
     Failure (that one with status False).
 

@@ -68,15 +68,15 @@ def worker_config(data: typing.Any) -> WorkerConfig:
     :raises ResourceError: of another form
     """
     default = WorkerConfig()
-    pci = _section(_section(data, "sources"), "pci")
+    pci = _read_section(_read_section(data, "sources"), "pci")
     return WorkerConfig(
-        classes=tuple(item.lower() for item in _texts(pci, "deviceClassWhitelist", default.classes)),
-        fields=_texts(pci, "deviceLabelFields", default.fields),
-        sources=_texts(_section(data, "core"), "labelSources", default.sources),
+        classes=tuple(item.lower() for item in _read_text_list(pci, "deviceClassWhitelist", default.classes)),
+        fields=_read_text_list(pci, "deviceLabelFields", default.fields),
+        sources=_read_text_list(_read_section(data, "core"), "labelSources", default.sources),
     )
 
 
-def _section(data: typing.Any, key: str) -> dict[str, typing.Any]:
+def _read_section(data: typing.Any, key: str) -> dict[str, typing.Any]:
     if data is not None and not isinstance(data, dict):
         raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
     value = (data or {}).get(key)
@@ -85,7 +85,7 @@ def _section(data: typing.Any, key: str) -> dict[str, typing.Any]:
     return value or {}
 
 
-def _texts(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     value = data.get(key)
     if value is None:
         return default
@@ -111,7 +111,7 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
             return None
         told = [
             f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}"
-            for item in _true(items_of(status, "conditions", name))
+            for item in _list_true_conditions(items_of(status, "conditions", name))
         ]
         return OlmObject(
             found.kind,
@@ -134,6 +134,6 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
     )
 
 
-def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
+def _list_true_conditions(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
     """Yield those of a Subscription's conditions that hold; each of its types names a trouble."""
     return (item for item in conditions if item.get("status") == "True")

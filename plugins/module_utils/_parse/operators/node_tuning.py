@@ -21,7 +21,7 @@ def node_profile(resource: Resource) -> NodeProfile:
     spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
     wanted = str(mapping_at(spec, "config").get("tunedProfile") or "")
     texts = {str(item.get("name")): str(item.get("data") or "") for item in items_of(spec, "profile", what)}
-    applied, degraded = (_condition(status, kind, what) for kind in ("Applied", "Degraded"))
+    applied, degraded = (_find_condition(status, kind, what) for kind in ("Applied", "Degraded"))
     seen, generation = status.get("observedGeneration"), mapping_at(resource, "metadata").get("generation")
     return NodeProfile(
         node=name,
@@ -40,7 +40,7 @@ def invalid(resource: Resource) -> str:
 
     :raises ResourceError: no Tuned
     """
-    valid = _condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
+    valid = _find_condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
     if valid.get("status") != "False":
         return ""
     return excerpt_of(valid.get("message") or valid.get("reason")) or "it gives no reason"
@@ -67,5 +67,5 @@ def recommends(resource: Resource) -> dict[str, int]:
     return found
 
 
-def _condition(status: typing.Mapping[str, typing.Any], kind: str, what: str) -> typing.Mapping[str, typing.Any]:
+def _find_condition(status: typing.Mapping[str, typing.Any], kind: str, what: str) -> typing.Mapping[str, typing.Any]:
     return next((item for item in items_of(status, "conditions", what) if item.get("type") == kind), {})

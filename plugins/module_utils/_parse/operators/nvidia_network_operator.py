@@ -40,7 +40,7 @@ def reported(resource: Resource) -> Reported:
         reason=excerpt_of(status.get("reason")),
         parts=tuple(
             map(
-                _part,
+                _describe_applied_state,
                 (
                     item
                     for item in items_of(status, "appliedStates", name)
@@ -52,7 +52,7 @@ def reported(resource: Resource) -> Reported:
     )
 
 
-def _part(item: typing.Mapping[str, typing.Any]) -> str:
+def _describe_applied_state(item: typing.Mapping[str, typing.Any]) -> str:
     text = f"{item.get('name') or 'a part without a name'} {item.get('state') or 'without a state'}"
     return f"{text}: {item['message']}" if item.get("message") else text
 
@@ -69,11 +69,11 @@ def nic_policy(resource: Resource) -> NicPolicy:
         state=known(WORD, mapping_at(resource, "status").get("state")),
         ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},
-        owners={part: owner for part in configs if (owner := _owner(resource, part))},
+        owners={part: owner for part in configs if (owner := _find_config_manager(resource, part))},
     )
 
 
-def _owner(resource: Resource, part: str) -> str:
+def _find_config_manager(resource: Resource, part: str) -> str:
     """Return the manager that wrote the part's configuration, as server-side apply keeps it; empty when it is the
     collection, or not known."""
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):

@@ -15,34 +15,34 @@ from ..kubernetes.resource import Resource, ResourceError, items_of, labels_of, 
 _MET = ("Present", "Satisfied")
 
 
-def _text(parent: Resource, key: str) -> str:
+def _read_text(parent: Resource, key: str) -> str:
     value = parent.get(key)
     return "" if value is None else str(value)
 
 
-def _namespace(resource: Resource) -> str:
-    return _text(mapping_at(resource, "metadata"), "namespace")
+def _read_namespace(resource: Resource) -> str:
+    return _read_text(mapping_at(resource, "metadata"), "namespace")
 
 
-def _ours(resource: Resource) -> bool:
+def _has_own_labels(resource: Resource) -> bool:
     return is_ours(labels_of(resource))
 
 
-def _words(parent: Resource) -> str:
+def _describe_condition(parent: Resource) -> str:
     """Reason and message."""
-    return ": ".join(_text(parent, key) for key in ("reason", "message") if parent.get(key))
+    return ": ".join(_read_text(parent, key) for key in ("reason", "message") if parent.get(key))
 
 
 def catalog(resource: Resource) -> Catalog:
     """:raises ResourceError: no CatalogSource"""
     status = mapping_at(resource, "status")
-    state = _text(mapping_at(status, "connectionState"), "lastObservedState")
+    state = _read_text(mapping_at(status, "connectionState"), "lastObservedState")
     return Catalog(
         name_of(resource),
-        _namespace(resource),
+        _read_namespace(resource),
         state,
-        _text(status, "message"),
-        _text(mapping_at(resource, "spec"), "address"),
+        _read_text(status, "message"),
+        _read_text(mapping_at(resource, "spec"), "address"),
     )
 
 
@@ -56,15 +56,17 @@ def package(resource: Resource) -> Package:
         raise ResourceError(f"PackageManifest {name}: status.catalogSource is missing")
     channels = tuple(
         Channel(
-            _text(item, "name"),
-            _text(item, "currentCSV"),
-            {_text(entry, "name"): _text(entry, "version") for entry in items_of(item, "entries", name)},
+            _read_text(item, "name"),
+            _read_text(item, "currentCSV"),
+            {_read_text(entry, "name"): _read_text(entry, "version") for entry in items_of(item, "entries", name)},
         )
         for item in items_of(status, "channels", name)
     )
     # a package with one channel need not say that it is the default
-    default = _text(status, "defaultChannel") or (channels[0].name if len(channels) == 1 else "")
-    return Package(name, _text(status, "catalogSource"), _text(status, "catalogSourceNamespace"), default, channels)
+    default = _read_text(status, "defaultChannel") or (channels[0].name if len(channels) == 1 else "")
+    return Package(
+        name, _read_text(status, "catalogSource"), _read_text(status, "catalogSourceNamespace"), default, channels
+    )
 
 
 def operator_group(resource: Resource) -> OperatorGroup:
@@ -78,7 +80,9 @@ def operator_group(resource: Resource) -> OperatorGroup:
         else texts_of(spec, "targetNamespaces", name)
     )
     # OLM writes all namespaces as one without a name
-    return OperatorGroup(name, _namespace(resource), tuple(sorted(filter(None, named))), selects, _ours(resource))
+    return OperatorGroup(
+        name, _read_namespace(resource), tuple(sorted(filter(None, named))), selects, _has_own_labels(resource)
+    )
 
 
 def subscription(resource: Resource) -> Subscription:
@@ -90,18 +94,18 @@ def subscription(resource: Resource) -> Subscription:
     conditions = [item for item in items_of(status, "conditions", name) if item.get("status") == "True"]
     return Subscription(
         name=name,
-        namespace=_namespace(resource),
-        package=_text(spec, "name"),
-        channel=_text(spec, "channel"),
-        source=_text(spec, "source"),
-        source_namespace=_text(spec, "sourceNamespace"),
-        approval=_text(spec, "installPlanApproval"),
-        state=_text(status, "state"),
-        current=_text(status, "currentCSV"),
-        installed=_text(status, "installedCSV"),
-        plan=_text(mapping_at(status, "installPlanRef"), "name"),
-        troubles={_text(item, "type"): _words(item) or "no reason given" for item in conditions},
-        ours=_ours(resource),
+        namespace=_read_namespace(resource),
+        package=_read_text(spec, "name"),
+        channel=_read_text(spec, "channel"),
+        source=_read_text(spec, "source"),
+        source_namespace=_read_text(spec, "sourceNamespace"),
+        approval=_read_text(spec, "installPlanApproval"),
+        state=_read_text(status, "state"),
+        current=_read_text(status, "currentCSV"),
+        installed=_read_text(status, "installedCSV"),
+        plan=_read_text(mapping_at(status, "installPlanRef"), "name"),
+        troubles={_read_text(item, "type"): _describe_condition(item) or "no reason given" for item in conditions},
+        ours=_has_own_labels(resource),
     )
 
 
@@ -114,16 +118,20 @@ def install_plan(resource: Resource) -> InstallPlan:
         for condition in items_of(item, "conditions", name)
     ]
     # an unpack that is under way is no trouble
-    failed = [_words(item) for item in (*items_of(status, "conditions", name), *bundles) if _failed(item)]
-    message = "; ".join(dict.fromkeys(filter(None, (_text(status, "message"), *failed))))
+    failed = [
+        _describe_condition(item)
+        for item in (*items_of(status, "conditions", name), *bundles)
+        if _is_failed_condition(item)
+    ]
+    message = "; ".join(dict.fromkeys(filter(None, (_read_text(status, "message"), *failed))))
     versions = texts_of(spec, "clusterServiceVersionNames", name)
     return InstallPlan(
-        name, _namespace(resource), _text(status, "phase"), spec.get("approved") is True, versions, message
+        name, _read_namespace(resource), _read_text(status, "phase"), spec.get("approved") is True, versions, message
     )
 
 
-def _failed(condition: Resource) -> bool:
-    return (_text(condition, "type"), condition.get("status")) in (
+def _is_failed_condition(condition: Resource) -> bool:
+    return (_read_text(condition, "type"), condition.get("status")) in (
         ("Installed", "False"),
         ("BundleLookupFailed", "True"),
     )
@@ -135,34 +143,36 @@ def service_version(resource: Resource) -> ServiceVersion:
     deployments = items_of(mapping_at(spec, "install", "spec"), "deployments", name)
     return ServiceVersion(
         name=name,
-        namespace=_namespace(resource),
-        phase=_text(status, "phase"),
-        reason=_text(status, "reason"),
-        message=_text(status, "message"),
-        version=_text(spec, "version"),
-        replaces=_text(spec, "replaces"),
-        requirements=tuple(_unmet(items_of(status, "requirementStatus", name), name)),
+        namespace=_read_namespace(resource),
+        phase=_read_text(status, "phase"),
+        reason=_read_text(status, "reason"),
+        message=_read_text(status, "message"),
+        version=_read_text(spec, "version"),
+        replaces=_read_text(spec, "replaces"),
+        requirements=tuple(_list_unmet_requirements(items_of(status, "requirementStatus", name), name)),
         definitions=tuple(
-            _text(item, "name") for item in items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
+            _read_text(item, "name") for item in items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
         ),
-        deployments=tuple(_text(item, "name") for item in deployments),
-        webhooks=tuple(dict.fromkeys(_service(item) for item in items_of(spec, "webhookdefinitions", name))),
+        deployments=tuple(_read_text(item, "name") for item in deployments),
+        webhooks=tuple(
+            dict.fromkeys(_compute_service_name(item) for item in items_of(spec, "webhookdefinitions", name))
+        ),
     )
 
 
-def _service(webhook: Resource) -> str:
+def _compute_service_name(webhook: Resource) -> str:
     """Name of the Service that OLM makes for a webhook (pkg/controller/install/webhook.go): of its deployment, without
     dots."""
-    return f"{_text(webhook, 'deploymentName').replace('.', '-')}-service"
+    return f"{_read_text(webhook, 'deploymentName').replace('.', '-')}-service"
 
 
-def _unmet(requirements: typing.Iterable[Resource], name: str) -> typing.Iterator[str]:
+def _list_unmet_requirements(requirements: typing.Iterable[Resource], name: str) -> typing.Iterator[str]:
     for item in requirements:
         dependents = [
-            _text(part, "message") or _text(part, "kind")
+            _read_text(part, "message") or _read_text(part, "kind")
             for part in items_of(item, "dependents", name)
             if part.get("status") not in _MET
         ]
         if item.get("status") not in _MET or dependents:
-            text = f"{_text(item, 'kind')} {_text(item, 'name')}: {_text(item, 'status')}"
-            yield ", ".join(filter(None, (text, _text(item, "message"), *dependents)))
+            text = f"{_read_text(item, 'kind')} {_read_text(item, 'name')}: {_read_text(item, 'status')}"
+            yield ", ".join(filter(None, (text, _read_text(item, "message"), *dependents)))

@@ -54,23 +54,27 @@ def node_state(resource: Resource) -> NodeState:
     """
     name = text_of(SUBDOMAIN, name_of(resource), "SriovNetworkNodeState")
     try:
-        return _state(resource, name)
+        return _parse_node_state(resource, name)
     except ResourceError as error:
         return NodeState(name, (), (), "Failed", str(error), "", "", 0)
 
 
-def _state(resource: Resource, name: str) -> NodeState:
+def _parse_node_state(resource: Resource, name: str) -> NodeState:
     what = f"SriovNetworkNodeState {name}"
     status = mapping_at(resource, "status")
     annotations = mapping_at(resource, "metadata", "annotations")
     return NodeState(
         node=name,
         wanted=_each_once(
-            [_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)],
+            [
+                _parse_wanted_interface(item, what)
+                for item in items_of(mapping_at(resource, "spec"), "interfaces", what)
+            ],
             f"{what}: spec interfaces",
         ),
         interfaces=_each_once(
-            [_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"
+            [_parse_state_interface(item, what) for item in items_of(status, "interfaces", what)],
+            f"{what}: status interfaces",
         ),
         sync_status=text_at(WORD, status, "syncStatus", what),
         last_sync_error=excerpt_of(status.get("lastSyncError")),
@@ -93,12 +97,12 @@ def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
     return tuple(items)
 
 
-def _wanted(item: Resource, what: str) -> WantedInterface:
+def _parse_wanted_interface(item: Resource, what: str) -> WantedInterface:
     return WantedInterface(
         address=text_at(PCI_ADDRESS, item, "pciAddress", what),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: spec numVfs"),
         name=text_at(INTERFACE, item, "name", what),
-        groups=tuple(_group(group, what) for group in items_of(item, "vfGroups", what)),
+        groups=tuple(_parse_vf_group(group, what) for group in items_of(item, "vfGroups", what)),
         mtu=number_of(item.get("mtu") or 0, f"{what}: spec mtu"),
         link_type=text_at(WORD, item, "linkType", what),
         eswitch_mode=text_at(WORD, item, "eSwitchMode", what),
@@ -106,7 +110,7 @@ def _wanted(item: Resource, what: str) -> WantedInterface:
     )
 
 
-def _group(group: Resource, what: str) -> VfGroup:
+def _parse_vf_group(group: Resource, what: str) -> VfGroup:
     first, last = vf_range(str(group.get("vfRange", "")), what)
     return VfGroup(
         policy=text_at(OBJECT_NAME, group, "policyName", what),
@@ -130,7 +134,7 @@ def vf_range(text: str, what: str) -> tuple[int, int]:
     return number_of(first, f"{what}: vfRange"), number_of(last, f"{what}: vfRange")
 
 
-def _interface(item: Resource, what: str) -> StateInterface:
+def _parse_state_interface(item: Resource, what: str) -> StateInterface:
     return StateInterface(
         name=text_at(INTERFACE, item, "name", what),
         address=text_at(PCI_ADDRESS, item, "pciAddress", what),
@@ -141,13 +145,13 @@ def _interface(item: Resource, what: str) -> StateInterface:
         mtu=_number_at(item, "mtu", what),
         total_vfs=number_of(item.get("totalvfs", 0), f"{what}: totalvfs"),
         vfs_count=number_of(item.get("numVfs", 0), f"{what}: numVfs"),
-        vfs=_each_once([_function(vf, what) for vf in items_of(item, "Vfs", what)], f"{what}: Vfs"),
+        vfs=_each_once([_parse_state_vf(vf, what) for vf in items_of(item, "Vfs", what)], f"{what}: Vfs"),
         eswitch_mode=text_at(WORD, item, "eSwitchMode", what) or None,
         admin_state=text_at(WORD, item, "linkAdminState", what) or None,
     )
 
 
-def _function(vf: Resource, what: str) -> StateVf:
+def _parse_state_vf(vf: Resource, what: str) -> StateVf:
     return StateVf(
         index=number_of(vf.get("vfID"), f"{what}: vfID"),
         address=text_at(PCI_ADDRESS, vf, "pciAddress", what),

@@ -195,14 +195,14 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
 def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Failure:
     text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
-        found = _completion(kind, text) if pattern is _STATUS else None
+        found = _find_failed_completion(kind, text) if pattern is _STATUS else None
         if found:
             return found
         match = re.search(pattern, text) if pattern is not _STATUS else None
         if match and kind == "gid":
-            return _classify_gids(text, _line(text, match.start()))
+            return _classify_gids(text, _extract_line(text, match.start()))
         if match:
-            return Failure(kind, _line(text, match.start())[:300])
+            return Failure(kind, _extract_line(text, match.start())[:300])
     if timed_out:
         return Failure("hang", "no end within the limit, and no error text")
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no error text")
@@ -216,7 +216,7 @@ def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) 
     return Failure("exit_code", f"exit code {exit_code}: {last[:250]}")
 
 
-def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
+def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     """Return the first failed completion that is a cause, or of kind ``flushed`` the first flushed one; None without
     one."""
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
@@ -229,7 +229,7 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     if wanted is None or start is None:
         return None
     ends = [match[0] for match in _END.finditer(text, 0, start)]
-    return Failure(completions.STATUSES[wanted].kind, ": ".join([*ends[-1:], _line(text, start)])[:300])
+    return Failure(completions.STATUSES[wanted].kind, ": ".join([*ends[-1:], _extract_line(text, start)])[:300])
 
 
 def _classify_gids(text: str, evidence: str) -> Failure:
@@ -242,6 +242,6 @@ def _classify_gids(text: str, evidence: str) -> Failure:
     return Failure("no_gid", f"{evidence}; GID of zeros: {' and '.join(dict.fromkeys(zero))}"[:300])
 
 
-def _line(text: str, start: int) -> str:
+def _extract_line(text: str, start: int) -> str:
     end = text.find("\n", start)
     return text[text.rfind("\n", 0, start) + 1 : end if end >= 0 else len(text)].strip()

@@ -137,12 +137,12 @@ def _list_addresses(text: str) -> dict[str, tuple[Interface, ...]]:
         if not isinstance(link, dict) or not INTERFACE.fits(link.get("ifname")):
             continue
         own = link.get("addr_info")
-        read = [_interface(item) for item in own if isinstance(item, dict)] if isinstance(own, list) else []
+        read = [_parse_ip_interface(item) for item in own if isinstance(item, dict)] if isinstance(own, list) else []
         found[link["ifname"]] = tuple(item for item in read if item is not None)
     return found
 
 
-def _interface(item: dict[str, typing.Any]) -> typing.Optional[Interface]:
+def _parse_ip_interface(item: dict[str, typing.Any]) -> typing.Optional[Interface]:
     # the standard library takes any text for a zone
     if not ADDRESS.fits(item.get("local")):
         return None

@@ -46,7 +46,7 @@ def parse(text: str) -> Iperf3Report:
     :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not
         what bytes and seconds beside it say
     """
-    data = _data(text)
+    data = _find_json_object(text)
     if data is None:
         last = text.rstrip().rpartition("\n")[2].strip()
         raise Iperf3Error(f"no JSON of iperf3; the last line was '{last[:200]}'" if last else "no output")
@@ -57,10 +57,10 @@ def parse(text: str) -> Iperf3Report:
     if not sums or not isinstance(start, dict):
         raise Iperf3Error("no sum of what was received in the JSON of iperf3; expected end.sum_received")
     for item in sums:
-        _agree(item)
+        _require_consistent_rate(item)
     connected = start.get("connected")
     streams = len(connected) if isinstance(connected, list) else 0
-    total = sum(_gbps(item.get("bits_per_second")) for item in sums)
+    total = sum(_convert_to_gbps(item.get("bits_per_second")) for item in sums)
     if not GBPS.fits(total):
         raise Iperf3Error(f"bits_per_second are {total:g} Gb/s in all, which is no measurement")
     return Iperf3Report(total, max(1, streams // len(sums)))
@@ -68,17 +68,17 @@ def parse(text: str) -> Iperf3Report:
 
 def error(text: str) -> str:
     """Return the error that the client reports; empty where it reports none."""
-    data = _data(text)
+    data = _find_json_object(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 
 
-def _gbps(value: typing.Any) -> float:
+def _convert_to_gbps(value: typing.Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
         raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is no measurement")
     return float(value) / 1e9
 
 
-def _agree(item: dict[str, typing.Any]) -> None:
+def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
     """A rate is bytes over seconds; where both stand beside it they must say the same."""
     figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]
     rate, sent, seconds = (
@@ -93,7 +93,7 @@ def _agree(item: dict[str, typing.Any]) -> None:
         )
 
 
-def _data(text: str) -> typing.Optional[dict[str, typing.Any]]:
+def _find_json_object(text: str) -> typing.Optional[dict[str, typing.Any]]:
     """Return the JSON object, which begins in a line of its own."""
     begin = _BEGIN.search(text)
     if begin is None:

@@ -29,10 +29,10 @@ def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -
     :raises ParseError: no such answer
     """
     data = decode_json(text, SOURCE, most_bytes=MOST_BYTES)
-    return {kind: _one(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}
+    return {kind: _parse_observer_reply(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}
 
 
-def _one(item: typing.Any, kind: str) -> ObserverReply:
+def _parse_observer_reply(item: typing.Any, kind: str) -> ObserverReply:
     if isinstance(item, dict):
         value, error = item.get("value"), item.get("error")
         if value is not None and error is None:

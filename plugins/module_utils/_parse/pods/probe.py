@@ -75,11 +75,12 @@ class Probe:
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
             return Binding("", "not bound to a NUMA node: sysfs names none")
-        cpus = _ranges(local & self._allowed)
+        cpus = _format_cpu_ranges(local & self._allowed)
         if not cpus:
             text = (
-                f"on other CPUs ({_ranges(self._allowed) or 'not known'}) than those of the HCA's NUMA node {node}"
-                f" ({_ranges(local)})"
+                f"on other CPUs ({_format_cpu_ranges(self._allowed) or 'not known'}) than those of the"
+                f" HCA's NUMA node {node}"
+                f" ({_format_cpu_ranges(local)})"
             )
             return Binding("", text, bool(self._allowed))
         if "taskset" in self.missing:
@@ -213,7 +214,7 @@ def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
     return frozenset().union(*spans)
 
 
-def _ranges(cpus: typing.AbstractSet[int]) -> str:
+def _format_cpu_ranges(cpus: typing.AbstractSet[int]) -> str:
     """Return the same text for a set of CPUs."""
     starts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
     ends = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)

@@ -133,14 +133,14 @@ TABLE: dict[Key, KeyRow] = {
 _SIGNS = "[^A-Za-z0-9]{0,4}"
 
 
-def _pattern(name: str) -> str:
+def _build_key_pattern(name: str) -> str:
     text = re.sub(r"[^A-Za-z0-9#]+", lambda _found: _SIGNS, name.rstrip("_")).replace("#", "[0-9]+")
     return f"{text}{_SIGNS}(?:[0-9A-Fa-f]{{4}})?" if name.endswith("_") else text
 
 
 _DISPLAY = {key: re.compile("|".join(row.display), re.IGNORECASE) for key, row in TABLE.items()}
 _WITHOUT = {key: re.compile(row.without, re.IGNORECASE) for key, row in TABLE.items() if row.without}
-_NAMES = {key: re.compile("|".join(map(_pattern, row.names))) for key, row in TABLE.items()}
+_NAMES = {key: re.compile("|".join(map(_build_key_pattern, row.names))) for key, row in TABLE.items()}
 
 
 def is_display(key: Key, name: str, display: str) -> bool:

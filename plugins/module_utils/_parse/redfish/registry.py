@@ -66,13 +66,13 @@ class Entry:
 
     def is_hidden(self, attributes: typing.Mapping[str, typing.Any]) -> bool:
         ruled = [one for one in self.dependencies if one.property == "Hidden"]
-        return any(_holds(one, attributes) for one in ruled) if ruled else self.hidden
+        return any(_is_dependency_active(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
         """Return why this attribute can't be written on a BIOS with these values; empty when it can."""
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
-            if _holds(one, attributes):
+            if _is_dependency_active(one, attributes):
                 others = ", ".join(
                     sorted(
                         {
@@ -148,7 +148,7 @@ def parse(data: Data, path: str) -> Registry:
     # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the
     # registry's
     locked = all(row.get("ReadOnly") is True for row in found)
-    rules = _dependencies(entries.get("Dependencies"))
+    rules = _parse_dependencies(entries.get("Dependencies"))
     # each by its name: one that is there twice would be looked at with all of its rules each time
     wanted = {row["AttributeName"]: row for row in reversed(found) if _is_wanted(row)}
     ruled = [rules.get(name, []) for name in wanted]
@@ -162,7 +162,10 @@ def parse(data: Data, path: str) -> Registry:
         )
         raise ParseError(f"registry {path}", told, bound)
     return Registry(
-        path, tuple(_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()]))
+        path,
+        tuple(
+            _parse_registry_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()])
+        ),
     )
 
 
@@ -174,7 +177,7 @@ def _is_wanted(row: Data) -> bool:
     return row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 
 
-def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
+def _parse_registry_entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
     pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in get_rows(row.get("Value"))]
     reset = row.get("ResetRequired")
     return Entry(
@@ -189,7 +192,7 @@ def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Ent
     )
 
 
-def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
+def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
     """Return, by attribute, what makes it hidden or read-only. A dependency that is not understood is left out."""
     found: dict[str, list[Dependency]] = {}
     for rule in (get_inner(item, "Dependency") for item in get_rows(data)):
@@ -215,7 +218,7 @@ def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
     return found
 
 
-def _holds(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
+def _is_dependency_active(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
     """An attribute that the BIOS does not tell decides nothing."""
     answers = [
         attributes.get(condition.attribute) is not None

@@ -106,7 +106,7 @@ def parse_system(data: Data) -> System:
         bios=link(data.get("Bios")),
         manager=link(managers[0]) if managers else "",
         reset=link({"@odata.id": action.get("target")}),
-        resets=_texts(action.get("ResetType@Redfish.AllowableValues")),
+        resets=_list_texts(action.get("ResetType@Redfish.AllowableValues")),
         reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
         identity=make_identity(data.get("UUID"), tags),
     )
@@ -122,7 +122,7 @@ def reset_types(data: Data) -> tuple[str, ...]:
         for row in get_rows(get_mapping(data, "the ActionInfo of the reset").get("Parameters"))
         if row.get("Name") == "ResetType"
     ]
-    return _texts(told[0].get("AllowableValues")) if told else ()
+    return _list_texts(told[0].get("AllowableValues")) if told else ()
 
 
 def parse_bios(data: Data) -> Bios:
@@ -136,11 +136,11 @@ def parse_bios(data: Data) -> Bios:
     settings = get_inner(data, "@Redfish.Settings")
     times = settings.get("SupportedApplyTimes")
     return Bios(
-        attributes=_values(attributes),
+        attributes=_filter_valid_attributes(attributes),
         registry=text_at(data, "AttributeRegistry"),
         settings=link(settings.get("SettingsObject")),
         apply_times=tuple(time for time in times if isinstance(time, str)) if isinstance(times, list) else (),
-        refused=_refused(settings),
+        refused=_describe_refused_settings(settings),
     )
 
 
@@ -156,7 +156,9 @@ def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[
     if not isinstance(attributes, dict):
         raise ParseError("the settings object of Bios", str(attributes), "the attributes of a BIOS")
     return {
-        name: value for name, value in _values(attributes).items() if value is not None and value != current.get(name)
+        name: value
+        for name, value in _filter_valid_attributes(attributes).items()
+        if value is not None and value != current.get(name)
     }
 
 
@@ -235,7 +237,7 @@ def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
         if text_at(job, "JobType") == _BIOS_JOB and _ENDED.search(text_at(job, "JobState"))
     ]
     # ids count up on an iDRAC; a time may be TIME_NA
-    over.sort(key=lambda job: (_moment(text_at(job, "CompletionTime")), text_at(job, "Id")))
+    over.sort(key=lambda job: (_normalize_timestamp(text_at(job, "CompletionTime")), text_at(job, "Id")))
     if not over or not _FAILED.search(text_at(over[-1], "JobState")):
         return ""
     job = over[-1]
@@ -288,7 +290,7 @@ def job_of(path: str) -> str:
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 
-def _refused(settings: Data) -> str:
+def _describe_refused_settings(settings: Data) -> str:
     """Return the messages of the annotation @Redfish.Settings that are not a success (DSP0266, 9.10)."""
     told = [
         row
@@ -304,15 +306,15 @@ def _refused(settings: Data) -> str:
     return "; ".join(list(dict.fromkeys(bad))[:3])
 
 
-def _moment(text: str) -> str:
+def _normalize_timestamp(text: str) -> str:
     return text if text[:4].isdigit() else ""
 
 
-def _texts(data: typing.Any) -> tuple[str, ...]:
+def _list_texts(data: typing.Any) -> tuple[str, ...]:
     return tuple(one for one in data if isinstance(one, str)) if isinstance(data, list) else ()
 
 
-def _values(attributes: Data) -> dict[str, typing.Any]:
+def _filter_valid_attributes(attributes: Data) -> dict[str, typing.Any]:
     """Return the attributes whose value is one.
 
     An infinite number is none, nor is a text that no screen of a BIOS shows: the reason why an attribute can't be

@@ -54,11 +54,15 @@ def _find_by_registry(
     # its name tells, switches it
     found = found or [entry for entry in shown if is_name(key, entry.name)]
     return BiosSetting(
-        key, tuple(_described(entry, bios, pending, held) for entry in found), (*TABLE[key].display, *TABLE[key].names)
+        key,
+        tuple(_build_bios_attribute(entry, bios, pending, held) for entry in found),
+        (*TABLE[key].display, *TABLE[key].names),
     )
 
 
-def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosAttribute:
+def _build_bios_attribute(
+    entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str
+) -> BiosAttribute:
     current = bios.attributes[entry.name]
     return BiosAttribute(
         name=entry.name,

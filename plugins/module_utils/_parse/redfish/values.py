@@ -21,7 +21,7 @@ _PAIRS = (("enabled", "disabled"), ("enable", "disable"), ("yes", "no"), ("true"
 _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
-def _plain(value: typing.Any) -> str:
+def _normalize_value(value: typing.Any) -> str:
     """Return a value for a comparison: lower case, single spaces."""
     return " ".join(str(value).lower().split())
 
@@ -32,7 +32,7 @@ def switch(value: typing.Any) -> typing.Optional[bool]:
     >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
     (True, False, True, None)
     """
-    word = _plain(value)
+    word = _normalize_value(value)
     return True if word in _ON else False if word in _OFF else None
 
 
@@ -42,7 +42,7 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
     >>> number("max_read_request", "4096B"), number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
     (4096, 2, 1)
     """
-    word = _plain(value)
+    word = _normalize_value(value)
     if key == "max_read_request":
         found = _BYTES.fullmatch(word) if len(word) < 20 else None
         return int(found.group(1)) if found else None
@@ -55,7 +55,9 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
     return int(found.group(1)) if found.group(1) else _WORDS[found.group(2)]
 
 
-def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None) -> typing.Optional[bool]:
+def _match_bios_value(
+    key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None
+) -> typing.Optional[bool]:
     """Return whether a value is this one; None where it is ambiguous.
 
     :param wanted: one value, in anybody's words
@@ -63,10 +65,10 @@ def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any 
     """
     if value is None:
         return None
-    words = {_plain(word) for word in (value, label) if word is not None}
+    words = {_normalize_value(word) for word in (value, label) if word is not None}
     # beside a word a number is its place in a list: in some registries '0' is Enable
     words = {word for word in words if not word.isdigit()} or words
-    if _plain(wanted) in words:
+    if _normalize_value(wanted) in words:
         return True
     if key in ("numa_per_socket", "max_read_request"):
         numbers = {number(key, word) for word in words} - {None}
@@ -87,7 +89,7 @@ def matches(
     :param wanted: values in anybody's words
     :param label: the value's other name, where it has one
     """
-    answers = {_matches(key, one, value, label) for one in wanted}
+    answers = {_match_bios_value(key, one, value, label) for one in wanted}
     return True if True in answers else None if None in answers else False
 
 

@@ -26,24 +26,24 @@ def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> 
     there = {"rdma_fabrics": to_data(fabrics), "rdma_cluster": to_data(cluster)}
     if isinstance(fabrics, (list, tuple)) and len(fabrics) != len(proposal.fabrics.items):
         lines.append(f"rdma_fabrics: {len(fabrics)} fabrics; proposed are {len(proposal.fabrics.items)}")
-    _differ(proposal.variables, there, "", lines)
+    _collect_differences(proposal.variables, there, "", lines)
     return tuple(lines)
 
 
-def _differ(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
+def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
     if there is None:
         return
     if isinstance(entry, Section) and isinstance(there, dict):
         for key, item in entry.entries:
             if key not in _FREE:
-                _differ(item, there.get(key), f"{path}.{key}" if path else key, lines)
+                _collect_differences(item, there.get(key), f"{path}.{key}" if path else key, lines)
     elif isinstance(entry, Sections) and isinstance(there, list):
         for index, (item, other) in enumerate(zip(entry.items, there)):
-            _differ(item, other, f"{path}[{index}]", lines)
-    elif isinstance(entry, Value) and _listed(make_data(entry)) != _listed(there):
+            _collect_differences(item, other, f"{path}[{index}]", lines)
+    elif isinstance(entry, Value) and _wrap_in_list(make_data(entry)) != _wrap_in_list(there):
         lines.append(f"{path}: {there}; proposed is {make_data(entry)}: {entry.why}")
 
 
-def _listed(value: typing.Any) -> typing.Any:
+def _wrap_in_list(value: typing.Any) -> typing.Any:
     """One subnet manager may be written as a list of one, or without it."""
     return value if isinstance(value, list) else [value]

@@ -42,20 +42,27 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
         return []
     rate = max(compute_rate(hca) for hcas in members.values() for hca in hcas)
     what = f"Ethernet links of {rate:g} Gb/s with RDMA"
-    seen = _seen(members, neighbours)
-    joins = _join(seen)
+    seen = _collect_nic_neighbours(members, neighbours)
+    joins = _join_nics_by_network(seen)
     networks = _list_networks(seen, joins.components())
     rejected = joins.rejected()
     for node, hcas in members.items():
         for hca in hcas:
             if (node, hca.name) in rejected:
-                out.add(node, hca, _between(rejected[node, hca.name], networks, joins))
+                out.add(node, hca, _explain_shared_nic(rejected[node, hca.name], networks, joins))
     everywhere = {nic for nic in seen if nic not in rejected}
-    members = _of(members, everywhere)
+    members = _filter_members(members, everywhere)
     silent = everywhere - {nic for network in networks for nic in network.nics}
-    fabrics = _joined(networks, members) if len(networks) > 1 else networks
+    fabrics = _merge_rack_networks(networks, members) if len(networks) > 1 else networks
     if len(fabrics) < 2:
-        return [HcaGroup(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
+        return [
+            HcaGroup(
+                False,
+                (),
+                members,
+                f"{what}; {_explain_single_fabric(networks, fabrics, silent, len(everywhere), neighbours)}",
+            )
+        ]
     for node, name in sorted(silent):
         hca = next(hca for hca in members[node] if hca.name == name)
         out.add(
@@ -65,7 +72,9 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
             " add it by hand.",
         )
     return [
-        HcaGroup(False, (), _of(members, fabric.nics), f"{what}, on one network by {_collect_evidence(fabric)}")
+        HcaGroup(
+            False, (), _filter_members(members, fabric.nics), f"{what}, on one network by {_collect_evidence(fabric)}"
+        )
         for fabric in fabrics
     ]
 
@@ -78,7 +87,7 @@ def _find_usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Ou
         for hca in hcas:
             if hca.is_virtual:
                 continue
-            why = explain_unfit(hca, proven) or _not_roce(hca) or _uplink(hca, uplinks)
+            why = explain_unfit(hca, proven) or _not_roce(hca) or _explain_uplink_use(hca, uplinks)
             if why:
                 out.add(name, hca, why)
             else:
@@ -116,7 +125,7 @@ def _not_roce(hca: Hca) -> str:
     )
 
 
-def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
+def _explain_uplink_use(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
     names = sorted(uplinks & {netdev.name for netdev in hca.netdevs})
     return (
         f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if"
@@ -126,7 +135,7 @@ def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
     )
 
 
-def _seen(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
+def _collect_nic_neighbours(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
     """Return the neighbours of each of the NICs."""
     found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
@@ -137,7 +146,7 @@ def _seen(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNei
     return found
 
 
-def _join(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]]) -> Joins:
+def _join_nics_by_network(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]]) -> Joins:
     """Join the NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody
     has seen."""
     owners: dict[str, set[Nic]] = collections.defaultdict(set)
@@ -181,7 +190,7 @@ def _list_networks(
     return sorted(found, key=lambda network: (-len(network.nics), sorted(network.nics)))
 
 
-def _between(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
+def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
     """Say why a NIC is left out that alone joins networks of others."""
     of_root = {joins.find(min(network.nics)): network for network in networks}
     between = sorted(
@@ -196,12 +205,14 @@ def _between(places: typing.Iterable[Place], networks: typing.Sequence[_Network]
     return f"{at_once} Look at its cables and at its switch, or add it by hand."
 
 
-def _joined(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
+def _merge_rack_networks(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
     """Networks that have no node in common and the same slots are racks of one fabric. All are one where a slot tells
     no fabric."""
     by_slots: dict[frozenset[str], _Network] = {}
     for network in networks:
-        slots = frozenset(hca.pci.address for hcas in _of(members, network.nics).values() for hca in hcas if hca.pci)
+        slots = frozenset(
+            hca.pci.address for hcas in _filter_members(members, network.nics).values() for hca in hcas if hca.pci
+        )
         other = by_slots.get(slots, _Network(frozenset(), frozenset()))
         if {node for node, _name in network.nics} & {node for node, _name in other.nics}:
             return []
@@ -212,12 +223,12 @@ def _joined(networks: typing.Iterable[_Network], members: Members) -> list[_Netw
     return list(by_slots.values())
 
 
-def _of(members: Members, nics: typing.Container[Nic]) -> Members:
+def _filter_members(members: Members, nics: typing.Container[Nic]) -> Members:
     found = {node: tuple(hca for hca in hcas if (node, hca.name) in nics) for node, hcas in members.items()}
     return {node: hcas for node, hcas in found.items() if hcas}
 
 
-def _why(
+def _explain_single_fabric(
     networks: typing.Sequence[_Network],
     fabrics: typing.Sequence[_Network],
     silent: typing.Collection[Nic],

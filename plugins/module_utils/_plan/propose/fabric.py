@@ -37,7 +37,7 @@ def propose_fabric_section(
     entries: list[tuple[str, Entry]] = [
         ("name", named),
         ("profile", _propose_profile(group, seen.operators)),
-        ("select", _select(group, alone, nodes)),
+        ("select", _build_select_section(group, alone, nodes)),
     ]
     entries += [
         ("virtual_functions", functions),
@@ -86,7 +86,7 @@ def _describe_gpus(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -
     )
 
 
-def _select(group: HcaGroup, alone: bool, nodes: Nodes) -> Section:
+def _build_select_section(group: HcaGroup, alone: bool, nodes: Nodes) -> Section:
     entries: list[tuple[str, Entry]] = []
     chosen = {(name, hca.name) for name, hcas in group.members.items() for hca in hcas}
     addresses = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))

@@ -49,7 +49,7 @@ def propose(seen: ProposalInputs) -> Proposal:
             if not hca.is_virtual and link_of(hca) != "InfiniBand":
                 out.add(name, hca, why)
     groups.sort(key=lambda group: (-group.per_node * max(compute_rate(hca) for hca in group.all), group.managers))
-    groups = _bound(groups, out)
+    groups = _limit_groups(groups, out)
     networks = Networks(seen.addresses)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
@@ -59,7 +59,13 @@ def propose(seen: ProposalInputs) -> Proposal:
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
-    notes = (*unread, *_apart(groups), *_partly(seen), *_own_nics(groups, nodes, seen), *_holders(nodes, seen, names))
+    notes = (
+        *unread,
+        *_list_mixed_layer_notes(groups),
+        *_list_partial_facts(seen),
+        *_own_nics(groups, nodes, seen),
+        *_list_resource_holders(nodes, seen, names),
+    )
     return Proposal(
         fabrics, propose_cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
     )
@@ -76,7 +82,7 @@ def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
     return found, {name: hcas for name, hcas in nodes.items() if name not in found}
 
 
-def _bound(groups: list[HcaGroup], out: Out) -> list[HcaGroup]:
+def _limit_groups(groups: list[HcaGroup], out: Out) -> list[HcaGroup]:
     """Return the groups that most nodes are in, in the order that they have, and leave out the others by name."""
     places = sorted(range(len(groups)), key=lambda place: -len(groups[place].members))
     for place in places[MOST_FABRICS:]:
@@ -107,7 +113,7 @@ def _fabrics_why(groups: typing.Sequence[HcaGroup]) -> str:
     return "; ".join(said) or "nothing that a fabric could be made of"
 
 
-def _apart(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
+def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
     """Say that some nodes have InfiniBand and others Ethernet, since each fabric of an intent is one of all nodes."""
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
@@ -122,7 +128,7 @@ def _apart(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
         )
 
 
-def _partly(seen: ProposalInputs) -> typing.Iterator[str]:
+def _list_partial_facts(seen: ProposalInputs) -> typing.Iterator[str]:
     """Return the facts that could be read in part only."""
     for name, item in seen.hcas.items():
         if item.value is not None and item.value.errors:
@@ -131,7 +137,7 @@ def _partly(seen: ProposalInputs) -> typing.Iterator[str]:
         yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
-def _uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
+def _list_uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
     value = seen.neighbours.get(name, ObservedNeighbours()).value
     return value.uplinks if value else ()
 
@@ -139,7 +145,7 @@ def _uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
 def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInputs) -> typing.Iterator[str]:
     """Say of which nodes on Ethernet the NIC of their own addresses is not known."""
     on_ethernet = {name for group in groups if not group.infiniband for name in group.members}
-    unseen = [name for name in nodes if name in on_ethernet and not _uplinks(seen, name)]
+    unseen = [name for name in nodes if name in on_ethernet and not _list_uplinks(seen, name)]
     if unseen:
         which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
         yield (
@@ -148,7 +154,7 @@ def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInp
         )
 
 
-def _holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Container[str]) -> typing.Iterator[str]:
+def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Container[str]) -> typing.Iterator[str]:
     """Return the holders of what the fabrics will need."""
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:

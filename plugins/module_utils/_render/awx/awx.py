@@ -28,16 +28,16 @@ _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 def render_objects(wanted: AwxWanted) -> list[AwxObject]:
     """Render the objects of AWX, in an order in which no object is named before it exists."""
     return [
-        *_projects(wanted),
-        _environment(wanted),
+        *_render_projects(wanted),
+        _render_environment(wanted),
         _bmc_type(wanted),
         _archive_type(wanted),
-        *_notification(wanted),
-        *_inventory(wanted),
-        *(_job_template(wanted, template) for template in render_templates(_describes(wanted))),
-        _workflow(wanted),
-        *_nodes(wanted),
-        *_schedule(wanted),
+        *_render_notifications(wanted),
+        *_render_inventory(wanted),
+        *(_job_template(wanted, template) for template in render_templates(_has_controller_credential(wanted))),
+        _render_workflow(wanted),
+        *_render_workflow_nodes(wanted),
+        *_render_schedule(wanted),
     ]
 
 
@@ -70,9 +70,9 @@ def render_approval(wanted: AwxWanted, text: str) -> AwxObject:
     return _approval_node(wanted, {"description": text})
 
 
-def _projects(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+def _render_projects(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     common = {"organization": wanted.organization, "scm_type": "git", "scm_update_on_launch": True, "wait": wanted.wait}
-    yield _made(
+    yield _build_awx_object(
         "project",
         _playbooks_name(wanted.name),
         "The playbooks of linerate.rdma",
@@ -80,20 +80,20 @@ def _projects(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         scm_branch=wanted.playbooks_branch or COLLECTION_VERSION,
         **common,
     )
-    yield _made(
+    yield _build_awx_object(
         "project",
         _site_name(wanted.name),
         "The nodes and the intent of this site",
         scm_url=wanted.site_url,
         scm_branch=wanted.site_branch,
-        **_given(credential=wanted.scm_credential),
+        **_drop_empty_arguments(credential=wanted.scm_credential),
         **common,
     )
 
 
-def _environment(wanted: AwxWanted) -> AwxObject:
-    more = _given(credential=wanted.image_credential)
-    return _made(
+def _render_environment(wanted: AwxWanted) -> AwxObject:
+    more = _drop_empty_arguments(credential=wanted.image_credential)
+    return _build_awx_object(
         "execution_environment",
         wanted.name,
         "Ansible with linerate.rdma and all that it needs",
@@ -106,7 +106,7 @@ def _environment(wanted: AwxWanted) -> AwxObject:
 def _bmc_type(wanted: AwxWanted) -> AwxObject:
     about = "Who may ask the BMCs of the nodes, for those whose inventory names nobody"
     return _credential_type(
-        _bmc_name(wanted.name), about, _login("Token of a session, instead of both"), BMC_ENVIRONMENT
+        _bmc_name(wanted.name), about, _render_login_fields("Token of a session, instead of both"), BMC_ENVIRONMENT
     )
 
 
@@ -116,11 +116,14 @@ def _archive_type(wanted: AwxWanted) -> AwxObject:
     address = {"id": "address", "label": "Address that takes PUT", "type": "string", "secret": True}
     environment = {"address": ENVIRONMENT, **LOGIN_ENVIRONMENT}
     return _credential_type(
-        _archive_name(wanted.name), about, [address, *_login("Bearer token, instead of both")], environment
+        _archive_name(wanted.name),
+        about,
+        [address, *_render_login_fields("Bearer token, instead of both")],
+        environment,
     )
 
 
-def _login(token: str) -> list[Data]:
+def _render_login_fields(token: str) -> list[Data]:
     return [
         {"id": "user", "label": "User", "type": "string"},
         {"id": "password", "label": "Password", "type": "string", "secret": True},
@@ -130,10 +133,12 @@ def _login(token: str) -> list[Data]:
 
 def _credential_type(name: str, about: str, fields: list[Data], environment: typing.Mapping[str, str]) -> AwxObject:
     injectors = {"env": {variable: "{{ " + field + " | default('') }}" for field, variable in environment.items()}}
-    return _made("credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors)
+    return _build_awx_object(
+        "credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors
+    )
 
 
-def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+def _render_notifications(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     if not wanted.notification_type:
         return
     ended = {"message": _MESSAGE, "body": _BODY}
@@ -148,7 +153,7 @@ def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         }
         for state in ("approved", "denied", "timed_out")
     }
-    yield _made(
+    yield _build_awx_object(
         "notification_template",
         _notification_name(wanted.name),
         "The verdict of a run, and a plan that waits for its approval",
@@ -159,9 +164,11 @@ def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     )
 
 
-def _inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
-    yield _made("inventory", wanted.name, "The nodes of the cluster, with the intent", organization=wanted.organization)
-    yield _made(
+def _render_inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+    yield _build_awx_object(
+        "inventory", wanted.name, "The nodes of the cluster, with the intent", organization=wanted.organization
+    )
+    yield _build_awx_object(
         "inventory_source",
         wanted.name,
         "Asks the cluster for its nodes, by linerate.rdma.nodes",
@@ -180,10 +187,14 @@ def _inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
 
 def _job_template(wanted: AwxWanted, template: Template) -> AwxObject:
     own = (wanted.controller_credential,) if template.controller else (wanted.cluster_credential, *wanted.credentials)
-    variables = {**wanted.extra_vars, **template.variables, **(_self(wanted) if template.controller else {})}
+    variables = {
+        **wanted.extra_vars,
+        **template.variables,
+        **(_build_approval_variables(wanted) if template.controller else {}),
+    }
     asked = render_survey(template.survey)
     told = [_notification_name(wanted.name)] if template.tells and wanted.notification_type else []
-    return _made(
+    return _build_awx_object(
         "job_template",
         _template_name(wanted.name, template),
         template.description,
@@ -207,9 +218,9 @@ def _job_template(wanted: AwxWanted, template: Template) -> AwxObject:
     )
 
 
-def _workflow(wanted: AwxWanted) -> AwxObject:
+def _render_workflow(wanted: AwxWanted) -> AwxObject:
     told = [_notification_name(wanted.name)] if wanted.notification_type else []
-    return _made(
+    return _build_awx_object(
         "workflow_job_template",
         _workflow_name(wanted.name),
         "Look, plan, let a human approve the plan, apply it, prove it",
@@ -217,27 +228,27 @@ def _workflow(wanted: AwxWanted) -> AwxObject:
         # the plan of one would be in the approval of the other
         allow_simultaneous=False,
         survey_enabled=True,
-        survey_spec=render_survey(_questions()),
+        survey_spec=render_survey(_list_survey_questions()),
         notification_templates_approvals=told,
     )
 
 
-def _nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+def _render_workflow_nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     """The last one first: each names the one after it."""
     after: list[str] = []
-    for identifier, key in reversed(way(_describes(wanted))):
+    for identifier, key in reversed(way(_has_controller_credential(wanted))):
         more: Data = {"success_nodes": list(after)}
         if identifier == APPROVAL:
             # with a job that describes the plan, the text is that job's. The module makes an approval or links it, and
             # fails at both in one call
-            yield _approval_node(wanted, {} if _describes(wanted) else {"description": _APPROVE})
+            yield _approval_node(wanted, {} if _has_controller_credential(wanted) else {"description": _APPROVE})
         else:
             more.update(unified_job_template=f"{wanted.name}: {key}", lookup_organization=wanted.organization)
-        yield AwxObject("workflow_job_template_node", identifier, {**_node(wanted, identifier), **more})
+        yield AwxObject("workflow_job_template_node", identifier, {**_render_node_identity(wanted, identifier), **more})
         after = [identifier]
 
 
-def _node(wanted: AwxWanted, identifier: str) -> Data:
+def _render_node_identity(wanted: AwxWanted, identifier: str) -> Data:
     return {
         "identifier": identifier,
         "workflow_job_template": _workflow_name(wanted.name),
@@ -247,12 +258,14 @@ def _node(wanted: AwxWanted, identifier: str) -> Data:
 
 def _approval_node(wanted: AwxWanted, text: Data) -> AwxObject:
     node = {"name": f"{wanted.name}: approve the plan", "timeout": wanted.approval_seconds, **text}
-    return AwxObject("workflow_job_template_node", APPROVAL, {**_node(wanted, APPROVAL), "approval_node": node})
+    return AwxObject(
+        "workflow_job_template_node", APPROVAL, {**_render_node_identity(wanted, APPROVAL), "approval_node": node}
+    )
 
 
-def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+def _render_schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     if wanted.schedule:
-        yield _made(
+        yield _build_awx_object(
             "schedule",
             f"{wanted.name}: day 2",
             "Looks and proves again; no node may be disrupted",
@@ -263,12 +276,12 @@ def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         )
 
 
-def _questions() -> tuple[SurveyQuestion, ...]:
+def _list_survey_questions() -> tuple[SurveyQuestion, ...]:
     """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
     return next(template.survey for template in render_templates(False) if template.key == "apply")
 
 
-def _self(wanted: AwxWanted) -> Data:
+def _build_approval_variables(wanted: AwxWanted) -> Data:
     """Variables of the job that changes the approval: where it is."""
     return {
         "awx_name": wanted.name,
@@ -277,15 +290,15 @@ def _self(wanted: AwxWanted) -> Data:
     }
 
 
-def _describes(wanted: AwxWanted) -> bool:
+def _has_controller_credential(wanted: AwxWanted) -> bool:
     return bool(wanted.controller_credential)
 
 
-def _made(module: str, name: str, description: str, /, **arguments: typing.Any) -> AwxObject:
+def _build_awx_object(module: str, name: str, description: str, /, **arguments: typing.Any) -> AwxObject:
     return AwxObject(module, name, {"name": name, "description": description, **arguments, "state": "present"})
 
 
-def _given(**arguments: str) -> dict[str, str]:
+def _drop_empty_arguments(**arguments: str) -> dict[str, str]:
     return {name: value for name, value in arguments.items() if value}
 
 

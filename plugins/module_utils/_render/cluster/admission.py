@@ -35,7 +35,7 @@ def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, r
         }
     ]
     for namespace in sorted(set(namespaces)):
-        found += _account(namespace, marks)
+        found += _render_account_objects(namespace, marks)
     return tuple(found)
 
 
@@ -71,7 +71,7 @@ def _render_constraints(host_paths: bool) -> Object:
     }
 
 
-def _account(namespace: str, marks: typing.Mapping[str, str]) -> tuple[Object, ...]:
+def _render_account_objects(namespace: str, marks: typing.Mapping[str, str]) -> tuple[Object, ...]:
     rule = {
         "apiGroups": [OPENSHIFT_GROUP],
         "resources": ["securitycontextconstraints"],

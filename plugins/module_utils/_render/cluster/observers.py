@@ -48,8 +48,8 @@ def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
         raise RenderError(
             f"lifetime is {wanted.lifetime}; write the seconds after which a container ends itself, 60 at least"
         )
-    around = () if prepared else (_namespace(wanted),)
-    admitted = _admission(wanted) if wanted.openshift and not prepared else ()
+    around = () if prepared else (_render_namespace(wanted),)
+    admitted = _render_admission_role(wanted) if wanted.openshift and not prepared else ()
     return (*around, _service_account(wanted), *admitted, daemon_set(wanted))
 
 
@@ -61,7 +61,7 @@ def daemon_set(wanted: Wanted) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": _metadata(wanted, DAEMON_SET),
+        "metadata": _render_metadata(wanted, DAEMON_SET),
         "spec": {
             "selector": {"matchLabels": dict(POD_LABELS)},
             # nobody is served by them: all are replaced at once
@@ -127,7 +127,7 @@ def _pod_spec(wanted: Wanted) -> Object:
     return spec
 
 
-def _namespace(wanted: Wanted) -> Object:
+def _render_namespace(wanted: Wanted) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -143,12 +143,12 @@ def _service_account(wanted: Wanted) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": _metadata(wanted, DAEMON_SET),
+        "metadata": _render_metadata(wanted, DAEMON_SET),
         "automountServiceAccountToken": False,
     }
 
 
-def _admission(wanted: Wanted) -> tuple[Object, ...]:
+def _render_admission_role(wanted: Wanted) -> tuple[Object, ...]:
     """What lets OpenShift admit the pods, in this namespace only."""
     name, group = f"{DAEMON_SET}-privileged", "rbac.authorization.k8s.io"
     rule = {
@@ -158,16 +158,16 @@ def _admission(wanted: Wanted) -> tuple[Object, ...]:
         "verbs": ["use"],
     }
     return (
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": _metadata(wanted, name), "rules": [rule]},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": _render_metadata(wanted, name), "rules": [rule]},
         {
             "apiVersion": f"{group}/v1",
             "kind": "RoleBinding",
-            "metadata": _metadata(wanted, name),
+            "metadata": _render_metadata(wanted, name),
             "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": DAEMON_SET, "namespace": wanted.namespace}],
         },
     )
 
 
-def _metadata(wanted: Wanted, name: str) -> Object:
+def _render_metadata(wanted: Wanted, name: str) -> Object:
     return {"name": name, "namespace": wanted.namespace, "labels": {**MANAGED_BY, **owner(wanted.run)}}

@@ -23,45 +23,51 @@ _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "i
 def render(proposal: Proposal) -> str:
     """Render the file: what was left out, then the two variables."""
     lines = ["---"]
-    lines += _comment("Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0)
-    lines += _comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
+    lines += _format_comment(
+        "Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0
+    )
+    lines += _format_comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
     for note in proposal.notes:
-        lines += _comment(f"Note: {note}", 0)
+        lines += _format_comment(f"Note: {note}", 0)
     for item in proposal.left_out:
-        lines += _comment(f"Left out: {item.what}: {item.why}", 0)
+        lines += _format_comment(f"Left out: {item.what}: {item.why}", 0)
     for key, entry in proposal.variables.entries:
-        lines += ["", *_entry(key, entry, 0, "")]
+        lines += ["", *_format_entry(key, entry, 0, "")]
     return "\n".join(lines) + "\n"
 
 
-def _entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
+def _format_entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
     """Return the lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first
     key of an item of a list."""
     if isinstance(entry, Section):
-        lines = _line(f"{_text(key)}:" if entry.entries else f"{_text(key)}: {{}}", entry.why, indent, dash)
+        lines = _format_line(
+            f"{_quote_yaml_text(key)}:" if entry.entries else f"{_quote_yaml_text(key)}: {{}}", entry.why, indent, dash
+        )
         for name, item in entry.entries:
-            lines += _entry(name, item, indent + 2, "")
+            lines += _format_entry(name, item, indent + 2, "")
         return lines
     if isinstance(entry, Sections):
-        lines = _line(f"{_text(key)}:" if entry.items else f"{_text(key)}: []", entry.why, indent, dash)
+        lines = _format_line(
+            f"{_quote_yaml_text(key)}:" if entry.items else f"{_quote_yaml_text(key)}: []", entry.why, indent, dash
+        )
         for section in entry.items:
-            lines += _comment(section.why, indent + 2) if section.why else []
+            lines += _format_comment(section.why, indent + 2) if section.why else []
             for place, (name, item) in enumerate(section.entries):
-                lines += _entry(name, item, indent + 4, "" if place else "- ")
+                lines += _format_entry(name, item, indent + 4, "" if place else "- ")
         return lines
-    return _line(f"{_text(key)}: {_value(entry)}", entry.why, indent, dash)
+    return _format_line(f"{_quote_yaml_text(key)}: {_format_value(entry)}", entry.why, indent, dash)
 
 
-def _line(code: str, why: str, indent: int, dash: str) -> list[str]:
+def _format_line(code: str, why: str, indent: int, dash: str) -> list[str]:
     """Code and comment on one line, or a long comment above it."""
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
         return [line]
     together = f"{line}  # {comment(why)}"
-    return [together] if len(together) <= _WIDTH else [*_comment(why, indent - len(dash)), line]
+    return [together] if len(together) <= _WIDTH else [*_format_comment(why, indent - len(dash)), line]
 
 
-def _comment(text: str, indent: int) -> list[str]:
+def _format_comment(text: str, indent: int) -> list[str]:
     beginning = f"{' ' * indent}# "
     # paths and names stay whole, so that they can be copied
     wrapper = textwrap.TextWrapper(
@@ -70,31 +76,31 @@ def _comment(text: str, indent: int) -> list[str]:
     return wrapper.wrap(comment(text))
 
 
-def _value(entry: typing.Union[Value, Blank]) -> str:
+def _format_value(entry: typing.Union[Value, Blank]) -> str:
     if isinstance(entry, Blank):
-        return _text(entry.text)
+        return _quote_yaml_text(entry.text)
     if entry.asked:
-        return _text(reference(entry.asked, str(entry.value)))
+        return _quote_yaml_text(reference(entry.asked, str(entry.value)))
     if isinstance(entry.value, tuple):
-        return f"[{', '.join(map(_scalar, entry.value))}]"
-    return _scalar(entry.value)
+        return f"[{', '.join(map(_format_scalar, entry.value))}]"
+    return _format_scalar(entry.value)
 
 
-def _scalar(value: typing.Union[str, int, bool]) -> str:
+def _format_scalar(value: typing.Union[str, int, bool]) -> str:
     """Return a value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
     if not isinstance(value, str):
         return json.dumps(value)
-    return f"{'!unsafe ' if is_template(value) else ''}{_text(value)}"
+    return f"{'!unsafe ' if is_template(value) else ''}{_quote_yaml_text(value)}"
 
 
-def _text(text: str) -> str:
+def _quote_yaml_text(text: str) -> str:
     """JSON's quoted texts are YAML's; characters beyond the basic plane are not, as JSON writes them in two halves."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     quoted = json.dumps(text)
-    return re.sub(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", _joined, quoted)
+    return re.sub(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", _join_surrogates, quoted)
 
 
-def _joined(halves: typing.Match[str]) -> str:
+def _join_surrogates(halves: typing.Match[str]) -> str:
     high, low = int(halves[1], 16), int(halves[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"

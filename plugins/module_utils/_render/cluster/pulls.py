@@ -33,7 +33,7 @@ def render_image_set(pulls: Pulls) -> Object:
     """For ``oc mirror --v2``: catalogs with their packages, charts of repositories, and images by name."""
     by_catalog: dict[str, list[Object]] = {}
     for package in pulls.packages:
-        by_catalog.setdefault(package.catalog, []).append(_package(package))
+        by_catalog.setdefault(package.catalog, []).append(_render_package(package))
     repositories: dict[str, list[Object]] = {}
     for chart in pulls.charts:
         if chart.repository:
@@ -55,7 +55,7 @@ def render_image_set(pulls: Pulls) -> Object:
     return {"apiVersion": "mirror.openshift.io/v2alpha1", "kind": "ImageSetConfiguration", "mirror": mirror}
 
 
-def _package(package: PackagePull) -> Object:
+def _render_package(package: PackagePull) -> Object:
     versions = {"minVersion": package.version, "maxVersion": package.version} if package.version else {}
     if not package.channel:
         return {"name": package.package, **versions}
@@ -132,7 +132,7 @@ def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
 def lines(pulls: Pulls) -> tuple[str, ...]:
     """Return the list for a terminal: what, and who needs it."""
     told = (
-        *(f"image {_shown(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
+        *(f"image {_describe_image(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
         *(
             f"chart {chart.reference}{f' of {chart.repository}' if chart.repository else ''} {chart.version}:"
             f" {', '.join(chart.needed_by)}"
@@ -145,7 +145,7 @@ def lines(pulls: Pulls) -> tuple[str, ...]:
     return tuple(map(line, told))
 
 
-def _shown(image: ImagePull) -> str:
+def _describe_image(image: ImagePull) -> str:
     return (
         f"{image.name}-SYSTEM (each tag that begins so: the operator adds the system of the node)"
         if image.by_system

@@ -41,7 +41,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
         )
     # a fabric of the profile pod_network is no other network than none
     fabric = named if named is not None and attachment_name(named) else None
-    _refuse(job, fabric)
+    _refuse_invalid_job(job, fabric)
     namespace = job.namespace or (named.network.namespace if named else "")
     if not namespace:
         raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
@@ -50,7 +50,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
     return _render_train_job(job, namespace, _render_template(job, fabric, cluster, "node"))
 
 
-def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
+def _refuse_invalid_job(job: Job, fabric: typing.Optional[Fabric]) -> None:
     """Refuse options that contradict each other.
 
     :raises RenderError: with the key, and what is allowed
@@ -92,7 +92,7 @@ def _render_pytorch_job(job: Job, namespace: str, template: Object) -> Object:
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
-        "metadata": _render_metadata(job, namespace, **_queue(job)),
+        "metadata": _render_metadata(job, namespace, **_render_queue_label(job)),
         "spec": {
             "nprocPerNode": str(job.gpus_per_node),
             "pytorchReplicaSpecs": {
@@ -121,7 +121,7 @@ def _render_train_job(job: Job, namespace: str, template: Object) -> tuple[Objec
     train = {
         "apiVersion": _TRAINER,
         "kind": "TrainJob",
-        "metadata": _render_metadata(job, namespace, **_queue(job)),
+        "metadata": _render_metadata(job, namespace, **_render_queue_label(job)),
         "spec": {
             "runtimeRef": {"apiGroup": _TRAINER.partition("/")[0], "kind": "TrainingRuntime", "name": job.name},
             "trainer": {"numNodes": job.nodes, "numProcPerNode": job.gpus_per_node},
@@ -130,7 +130,7 @@ def _render_train_job(job: Job, namespace: str, template: Object) -> tuple[Objec
     return runtime, train
 
 
-def _queue(job: Job) -> dict[str, str]:
+def _render_queue_label(job: Job) -> dict[str, str]:
     return {QUEUE_LABEL: job.queue} if job.queue else {}
 
 
@@ -139,7 +139,7 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
 
     :param name: of the container, by which the operator knows it
     """
-    mounts, volumes = _folders(job)
+    mounts, volumes = _render_volumes(job)
     amounts = {"cpu": job.cpu, "memory": job.memory, job.gpu_resource: str(job.gpus_per_node)}
     container: Object = {
         "name": name,
@@ -155,7 +155,7 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
     }
     metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
     spec: Object = {
-        "affinity": _apart(job),
+        "affinity": _render_anti_affinity(job),
         "automountServiceAccountToken": False,
         "containers": [container],
         "volumes": volumes,
@@ -186,7 +186,7 @@ def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster
     return {"metadata": metadata, "spec": spec}
 
 
-def _folders(job: Job) -> tuple[list[Object], list[Object]]:
+def _render_volumes(job: Job) -> tuple[list[Object], list[Object]]:
     mounts: list[Object] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
     volumes: list[Object] = [
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": job.shared_memory}}
@@ -200,7 +200,7 @@ def _folders(job: Job) -> tuple[list[Object], list[Object]]:
     return mounts, volumes
 
 
-def _apart(job: Job) -> Object:
+def _render_anti_affinity(job: Job) -> Object:
     """No two pods of the job on one node: their traffic would not leave it."""
     term = {"labelSelector": {"matchLabels": {JOB_LABEL: job.name}}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

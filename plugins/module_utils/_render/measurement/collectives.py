@@ -61,7 +61,7 @@ _MOST_HOST = 63
 _LIFETIME_SECONDS = 14400
 
 
-def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
+def _refuse_invalid_run(run: CollectiveRun, wanted: Collectives) -> None:
     for wrong, what in (
         (not run.nodes or len(set(run.nodes)) != len(run.nodes), "its nodes are none, or one of them is there twice"),
         (
@@ -224,7 +224,7 @@ def render_mpirun(
     :param hosts: of the pods of the nodes, in their order
     :raises RenderError: a run that can't be meant
     """
-    _refuse(run, wanted)
+    _refuse_invalid_run(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
     named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
     # the first pod asks for all others itself: the daemons have nobody to ask. Alone it asks for none, and Open MPI 5

@@ -157,20 +157,22 @@ def render_shell(address: str = "") -> Command:
     return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
 
 
-def _bounded(limit: int, *command: str) -> Command:
+def _limit_command(limit: int, *command: str) -> Command:
     return ("timeout", "--kill-after=5", str(limit), "stdbuf", "-oL", *command)
 
 
 def render_ping_server(address: str, port: int, limit: int) -> Command:
     """rping as server. -d makes it print when it listens."""
-    return _bounded(
+    return _limit_command(
         limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
     )
 
 
 def render_ping_client(address: str, port: int, limit: int) -> Command:
     """rping to the server at ``address``."""
-    return _bounded(limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v")
+    return _limit_command(
+        limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v"
+    )
 
 
 def write_bandwidth(
@@ -209,7 +211,7 @@ def write_bandwidth(
             str(pods.message_bytes),
             *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))),
         )
-    return _bounded(
+    return _limit_command(
         pods.limit_seconds,
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
         *(
@@ -241,7 +243,7 @@ def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: st
     :param address: of the server
     """
     pods = fabric.pods
-    return _bounded(
+    return _limit_command(
         pods.limit_seconds,
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
         *("ib_write_lat", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F"),
@@ -260,7 +262,7 @@ def render_tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server:
     pods = fabric.pods
     amount = ("-t", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.message_bytes * pods.iterations))
     both = ("--bidir",) if fabric.bandwidth.directions == "at_once" else ()
-    return _bounded(
+    return _limit_command(
         pods.limit_seconds,
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
         *("iperf3", "-B", operand(own, "the address of the pod"), "-p", str(port)),

@@ -54,7 +54,9 @@ def pod(
     }
     spec: dict[str, typing.Any] = {
         "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_on(node)]}}
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_render_node_term(node)]}
+            }
         },
         "activeDeadlineSeconds": lifetime,
         "automountServiceAccountToken": False,
@@ -88,6 +90,6 @@ def pod(
     }
 
 
-def _on(node: str) -> Object:
+def _render_node_term(node: str) -> Object:
     # by the node's own name: the label kubernetes.io/hostname may differ from it
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}

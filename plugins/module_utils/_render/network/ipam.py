@@ -52,7 +52,7 @@ def render_pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(cluster.node_selector.items())]
     common: Object = {
         "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": terms}]},
-        "exclusions": [_interval(text) for text in wanted.exclude] or None,
+        "exclusions": [_render_exclusion(text) for text in wanted.exclude] or None,
         "routes": [{"dst": route.dst} for route in wanted.routes] or None,
     }
     if pool.kind == "IPPool":
@@ -68,6 +68,6 @@ def render_pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
     return ({"apiVersion": API, "kind": pool.kind, "metadata": metadata, "spec": spec},)
 
 
-def _interval(text: str) -> dict[str, str]:
+def _render_exclusion(text: str) -> dict[str, str]:
     network = ipaddress.ip_network(text, strict=False)
     return {"startIP": str(network[0]), "endIP": str(network[-1])}

@@ -44,13 +44,19 @@ def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) 
     ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
     spec = filled(
         ofedDriver=_render_ofed_driver(cluster) if operator.ofed_driver else None,
-        rdmaSharedDevicePlugin=_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared) if shared else None,
+        rdmaSharedDevicePlugin=_render_device_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared)
+        if shared
+        else None,
         sriovDevicePlugin=(
-            _plugin(operator, "sriov-network-device-plugin", resourceList=functions) if functions else None
+            _render_device_plugin(operator, "sriov-network-device-plugin", resourceList=functions)
+            if functions
+            else None
         ),
-        secondaryNetwork={"ipoib": _image(operator, "ipoib-cni")} if ipoib else None,
-        nvIpam=_image(operator, "nvidia-k8s-ipam") if operator.nv_ipam else None,
-        nicFeatureDiscovery=_image(operator, "nic-feature-discovery") if operator.nic_feature_discovery else None,
+        secondaryNetwork={"ipoib": _render_image(operator, "ipoib-cni")} if ipoib else None,
+        nvIpam=_render_image(operator, "nvidia-k8s-ipam") if operator.nv_ipam else None,
+        nicFeatureDiscovery=_render_image(operator, "nic-feature-discovery")
+        if operator.nic_feature_discovery
+        else None,
     )
     return (
         {
@@ -62,7 +68,7 @@ def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) 
     )
 
 
-def _image(operator: NetworkOperator, name: str) -> Object:
+def _render_image(operator: NetworkOperator, name: str) -> Object:
     return {"image": name, "repository": operator.repository, "version": f"network-operator-{operator.version}"}
 
 
@@ -79,23 +85,28 @@ def _render_ofed_driver(cluster: ClusterIntent) -> Object:
     }
 
 
-def _plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Object:
-    return {**_image(operator, name), "config": json.dumps(config)}
+def _render_device_plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Object:
+    return {**_render_image(operator, name), "config": json.dumps(config)}
 
 
 def _render_shared_devices(fabric: Fabric) -> Object:
     """Render an entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is
     there and empty for none at all."""
     select = fabric.select
-    selectors = _selectors(ifNames=select.netdev, vendors=_one(select.vendor), deviceIDs=_one(select.device))
+    selectors = _render_selectors(
+        ifNames=select.netdev, vendors=_wrap_in_tuple(select.vendor), deviceIDs=_wrap_in_tuple(select.device)
+    )
     return {"resourceName": fabric.resource_name, "rdmaHcaMax": count_pods_on_a_node(fabric), "selectors": selectors}
 
 
 def _render_host_devices(fabric: Fabric) -> Object:
     """Render an entry of the SR-IOV device plugin, which hands out whole functions as well."""
     select = fabric.select
-    selectors = _selectors(
-        pfNames=select.netdev, vendors=_one(select.vendor), devices=_one(select.device), pciAddresses=select.pci
+    selectors = _render_selectors(
+        pfNames=select.netdev,
+        vendors=_wrap_in_tuple(select.vendor),
+        devices=_wrap_in_tuple(select.device),
+        pciAddresses=select.pci,
     )
     # the plugin's isRdma: false would mean functions that have none
     rdma: Object = {"isRdma": True} if fabric.rdma else {}
@@ -106,11 +117,11 @@ def _render_host_devices(fabric: Fabric) -> Object:
     }
 
 
-def _one(value: typing.Optional[str]) -> tuple[str, ...]:
+def _wrap_in_tuple(value: typing.Optional[str]) -> tuple[str, ...]:
     return (value,) if value else ()
 
 
-def _selectors(**names: typing.Sequence[str]) -> Object:
+def _render_selectors(**names: typing.Sequence[str]) -> Object:
     return {key: list(values) for key, values in names.items() if values}
 
 

@@ -82,7 +82,7 @@ def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str,
     }
     if fabric.mtu is not None:
         spec["mtu"] = fabric.mtu
-    return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
+    return _render_object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
 
 
 def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
@@ -116,10 +116,10 @@ def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
         "maxTxRate": wanted.max_tx_rate,
         "metaPlugins": plugins_text(wanted),
     }
-    return _object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
+    return _render_object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
 
 
-def _object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: dict[str, typing.Any]) -> Object:
+def _render_object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: dict[str, typing.Any]) -> Object:
     return {
         "apiVersion": API,
         "kind": kind,

@@ -63,8 +63,8 @@ class Alike:
 def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     """:param records: of this run, by stage"""
     notes: list[str] = []
-    tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
-    firmware: typing.Optional[platform.Facts] = _facts(
+    tunings: tuning.Facts = _load_facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
+    firmware: typing.Optional[platform.Facts] = _load_facts(
         "platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes
     )
     of_nodes = tuple(_compare_nodes(tunings))
@@ -84,7 +84,7 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     return Alike((*of_nodes, *of_hcas), tunings, tuple(notes))
 
 
-def _facts(
+def _load_facts(
     stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: ReportFacts, notes: list[str]
 ) -> typing.Any:
     """None, and a note, where there are none: without them nobody is like another."""

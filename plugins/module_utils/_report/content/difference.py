@@ -78,7 +78,7 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
-        found += _data(
+        found += _compare_data(
             CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name]
         )
     sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
@@ -89,7 +89,7 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
             if len(of_node) > MOST_OF_NODE:
                 found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
-            found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
+            found += _compare_texts(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _compare_cables(before, after)
     found += _compare_collectives(before.collectives, after.collectives)
     return found + find_record_differences(before.records, after.records)
@@ -104,10 +104,10 @@ def find_record_differences(
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
-        found += _changed(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
+        found += _compare_texts(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
         first, second = _group_by_subject(one), _group_by_subject(other)
         for key in {**first, **second}:
-            found += _changed(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
+            found += _compare_texts(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
     return found
 
 
@@ -134,34 +134,36 @@ def _compare_node(
             # the later look shows the same HCAs
             continue
         if one is None or other is None:
-            yield from _changed(
+            yield from _compare_texts(
                 node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
             )
         elif one["error"] or other["error"]:
             yield from _compare_words(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
-            yield from _data(node, [word], one["value"], other["value"])
+            yield from _compare_data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
+def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
     """Return the differences in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             if key not in IGNORED:
-                yield from _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
+                yield from _compare_data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
         return
     first, second = _group_by_name(before), _group_by_name(after)
     if first is not None and second is not None and (first or second):
         for name in dict.fromkeys((*first, *second)):
             if name in first and name in second:
-                yield from _data(node, [*path, name], first[name], second[name])
+                yield from _compare_data(node, [*path, name], first[name], second[name])
             else:
-                yield from _changed(
-                    node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second))
+                yield from _compare_texts(
+                    node,
+                    _format_path([*path, name]),
+                    *("there" if name in side else NOT_THERE for side in (first, second)),
                 )
         return
     if before != after:
-        yield from _changed(node, _words(path), _text(before), _text(after))
+        yield from _compare_texts(node, _format_path(path), _format_data(before), _format_data(after))
 
 
 def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
@@ -185,7 +187,7 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     named = {**second.names, **first.names}
     count = collections.Counter(named.values())
     for guid in sorted(first.names.keys() & second.names.keys()):
-        found += _changed("fabric", f"name of {guid}", first.names[guid], second.names[guid])
+        found += _compare_texts("fabric", f"name of {guid}", first.names[guid], second.names[guid])
 
     def called(end: _End) -> str:
         name = named.get(end[0]) or end[0]
@@ -193,7 +195,7 @@ def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
 
     words = {ends: " - ".join(sorted(map(called, ends))) for ends in {*first.links, *second.links}}
     for ends in sorted(words, key=lambda ends: (words[ends], ends)):
-        found += _changed(
+        found += _compare_texts(
             "fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE)
         )
     return found
@@ -263,7 +265,7 @@ def _compare_collectives(
         if one is not None and other is not None and abs(other.median - one.median) <= MOST_DROP * one.median:
             continue
         words = ["not proven" if item is None else spell_gbs(item.median) for item in (one, other)]
-        found += _changed("collectives", f"{key[0]} {name_step(key[1:])}", *words)
+        found += _compare_texts("collectives", f"{key[0]} {name_step(key[1:])}", *words)
     return found
 
 
@@ -271,34 +273,34 @@ def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDif
     """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
         return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
-    return _changed(node, what, before, after)
+    return _compare_texts(node, what, before, after)
 
 
-def _words(path: typing.Iterable[str]) -> str:
+def _format_path(path: typing.Iterable[str]) -> str:
     return " ".join(word for word in path if word)
 
 
-def _text(data: typing.Any) -> str:
+def _format_data(data: typing.Any) -> str:
     if data is None or data == [] or data == {}:
         return "none"
     if isinstance(data, list):
-        return ", ".join(sorted(map(_text, data)))
+        return ", ".join(sorted(map(_format_data, data)))
     return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
 def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for item in record.judged if record else ():
-        found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))
+        found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_describe_status(item))
     # a check may say two things of one subject
     return {key: ", ".join(sorted(states)) for key, states in found.items()}
 
 
-def _status(item: Judged) -> str:
+def _describe_status(item: Judged) -> str:
     return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
 
 
-def _changed(node: str, what: str, before: str, after: str) -> list[RunDifference]:
+def _compare_texts(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     return (
         []
         if before == after

@@ -45,7 +45,7 @@ def render_figure(shown: Drawing) -> Html:
             element("span", f"{shown.words}; {len(marked)} marked"),
         ),
         element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
-        element("ul", *map(_render_entry, _legend(marked)), class_="legend"),
+        element("ul", *map(_render_entry, _list_legend_entries(marked)), class_="legend"),
         (
             element(
                 "ul",
@@ -73,15 +73,21 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
     tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
     words = "\n".join((item.name, *item.marks))
     sign = (
-        element("text", "\u2715", x=_number(middle + width / 2 - 8), y=_number(top + 13), class_="sign")
+        element(
+            "text",
+            "\u2715",
+            x=_format_coordinate(middle + width / 2 - 8),
+            y=_format_coordinate(top + 13),
+            class_="sign",
+        )
         if item.marks
         else None
     )
     squares = [
         element(
             "rect",
-            x=_number(x - _SQUARE / 2),
-            y=_number(top - _SQUARE / 2),
+            x=_format_coordinate(x - _SQUARE / 2),
+            y=_format_coordinate(top - _SQUARE / 2),
             width=_SQUARE,
             height=_SQUARE,
             class_="hca bad" if bad else "hca",
@@ -91,15 +97,22 @@ def _render_box(item: TierItem, middle: float, top: float, width: float) -> Html
     return element(
         "g",
         element("title", words),
-        element("rect", x=_number(middle - width / 2), y=_number(top), width=_number(width), height=_BOX, rx=6),
+        element(
+            "rect",
+            x=_format_coordinate(middle - width / 2),
+            y=_format_coordinate(top),
+            width=_format_coordinate(width),
+            height=_BOX,
+            rx=6,
+        ),
         *squares,
         # a drawing in the drawing clips what is wider than its letters were taken for
         element(
             "svg",
-            element("text", _fitting(item.name, width), x="50%", y=_number(_BOX / 2 + 5)),
-            x=_number(middle - width / 2),
-            y=_number(top),
-            width=_number(width),
+            element("text", _shorten_name(item.name, width), x="50%", y=_format_coordinate(_BOX / 2 + 5)),
+            x=_format_coordinate(middle - width / 2),
+            y=_format_coordinate(top),
+            width=_format_coordinate(width),
             height=_BOX,
         ),
         sign,
@@ -117,7 +130,12 @@ def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[f
         f", rail {edge.rail}" if edge.rail is not None else ""
     )
     tone = f"rail{edge.rail % 4}" if edge.rail is not None else "between"
-    ends = {"x1": _number(x1), "y1": _number(y1), "x2": _number(x2), "y2": _number(y2 + _BOX)}
+    ends = {
+        "x1": _format_coordinate(x1),
+        "y1": _format_coordinate(y1),
+        "x2": _format_coordinate(x2),
+        "y2": _format_coordinate(y2 + _BOX),
+    }
     return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
 
 
@@ -127,13 +145,13 @@ def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
 
 
-def _fitting(name: str, width: float) -> str:
+def _shorten_name(name: str, width: float) -> str:
     """As much of a name as a box has room for; the pointer shows all of it."""
     name, most = one_line(_SWITCH.sub(r"\1", name)), max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
-def _legend(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
+def _list_legend_entries(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
     if marked:
         yield "fail", "\u2715", "accused by a finding; dashed red: its links"
     yield "hca", "\u25aa", "HCA, one for each rail"
@@ -145,5 +163,5 @@ def _render_entry(entry: tuple[str, str, str]) -> Html:
     return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
 
 
-def _number(value: float) -> str:
+def _format_coordinate(value: float) -> str:
     return f"{value:.1f}"

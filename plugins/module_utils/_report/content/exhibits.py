@@ -79,7 +79,7 @@ def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Chart
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
+    loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     if loaded is None:
         return {}
     intent, seen = loaded
@@ -100,7 +100,7 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
+    loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     return (
         tuple(
             known[wanted.name].membership if wanted.name in known else _find_membership(wanted, loaded[1])
@@ -119,11 +119,11 @@ def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Ma
     if record.stage not in _MATRICES:
         return ()
     draw, parts = _MATRICES[record.stage]
-    loaded = _load(record, facts, parts)
+    loaded = _load_intent_and_facts(record, facts, parts)
     return tuple(draw(*loaded, _group_by_subject(record.judged), known)) if loaded is not None else ()
 
 
-def _load(
+def _load_intent_and_facts(
     record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
     """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
@@ -144,7 +144,7 @@ def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("plan",))
+    loaded = _load_intent_and_facts(record, facts, ("plan",))
     return loaded[1].plan if loaded is not None else None
 
 
@@ -153,7 +153,7 @@ def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("bandwidth", "collectives"))
+    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives"))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
@@ -163,7 +163,7 @@ def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts)
     :raises Undrawable: its facts do not load
     """
     parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
-    loaded = _load(record, facts, parts)
+    loaded = _load_intent_and_facts(record, facts, parts)
     return collectives.list_figures(*loaded) if loaded is not None else ()
 
 
@@ -175,7 +175,7 @@ def list_steps_over_runs(
     :param proven: groups of this run
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("earlier",))
+    loaded = _load_intent_and_facts(record, facts, ("earlier",))
     if loaded is None or not loaded[1].earlier.runs:
         return (), 0
     kept = loaded[1].earlier
@@ -187,7 +187,7 @@ def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Opt
 
     :raises Undrawable: its facts do not load
     """
-    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
+    return _load_intent_and_facts(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
@@ -195,7 +195,7 @@ def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], in
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("bandwidth", "earlier"))
+    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "earlier"))
     if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
         return (), 0
     intent, kept = loaded[0], loaded[1].earlier
@@ -212,7 +212,7 @@ def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierError
     :param record: of stage fabric
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, facts, ("topologies",)) if earlier.readings else None
+    loaded = _load_intent_and_facts(record, facts, ("topologies",)) if earlier.readings else None
     if loaded is None:
         return None
     return collect_history(
@@ -256,7 +256,7 @@ def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
     return result
 
 
-def _level(judged: typing.Sequence[Judged], otherwise: str) -> str:
+def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
     """Of all findings on one pair; ``otherwise`` where it has none of its own."""
     labels = {label(item) for item in judged}
     if "fail" in labels:
@@ -293,7 +293,9 @@ def _list_bandwidth_matrices(
                 if wanted.bandwidth.directions == "at_once":
                     cells[server, client] = cells[client, server]
             leaves = known[wanted.name].leaves(rail) if wanted.name in known and rail is not None else {}
-            yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _list_names(cells, facts.nodes), cells, leaves)
+            yield Matrix(
+                _format_title(wanted, rail), "average", "Gb/s", True, _list_names(cells, facts.nodes), cells, leaves
+            )
 
 
 def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
@@ -326,13 +328,13 @@ def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.S
         if item.finding.check in ("bandwidth.floor", "bandwidth.fleet")
     )
     return _make_cell(
-        _level(judged, "seen"),
+        _compute_level(judged, "seen"),
         min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None),
         *words,
     )
 
 
-def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
+def _format_title(wanted: Fabric, rail: typing.Optional[int]) -> str:
     if rail is None:
         return f"{wanted.name}, between rails"
     return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
@@ -347,18 +349,18 @@ def _list_reachability_matrices(
         membership = _find_membership(wanted, facts)
         where = collect_places(membership, {})
         rails: dict[int, dict[tuple[str, str], Cell]] = collections.defaultdict(dict)
-        for client, server, ping in _pings(membership, facts, where):
+        for client, server, ping in _list_pings(membership, facts, where):
             ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
             found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
             rails[client.rail][client.node, server.node] = _make_reachability_cell(ends, ping, found)
         for rail, cells in sorted(rails.items()):
             leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
             yield Matrix(
-                _title(wanted, rail), "loss", "%", False, _list_names(cells, tuple(facts.nodes)), cells, leaves
+                _format_title(wanted, rail), "loss", "%", False, _list_names(cells, tuple(facts.nodes)), cells, leaves
             )
 
 
-def _pings(
+def _list_pings(
     membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
 ) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
     """Return the planned pings between the ports of a fabric, with their results."""
@@ -389,11 +391,14 @@ def _pings(
 def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
     if ping is None or ping.error is not None or not ping.sent:
         return _make_cell(
-            _level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}"
+            _compute_level(judged, "unknown"),
+            None,
+            ends,
+            f"not measured: {ping.error if ping and ping.error else 'no answer'}",
         )
     loss = 100.0 * ping.lost / ping.sent
     return _make_cell(
-        _level(judged, "fail" if loss else "pass"),
+        _compute_level(judged, "fail" if loss else "pass"),
         loss,
         ends,
         f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss",
@@ -412,14 +417,14 @@ _MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[
 }
 
 
-def _firmwares(facts: discover.Facts) -> typing.Iterator[str]:
+def _list_firmwares(facts: discover.Facts) -> typing.Iterator[str]:
     for seen in facts.nodes.values():
         yield from (
             hca.firmware for hca in (seen.value.hcas if seen.value else ()) if hca.firmware and not hca.is_virtual
         )
 
 
-def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
+def _list_kernels(facts: platform.Facts) -> typing.Iterator[str]:
     return (seen.value.kernel for seen in facts.platforms.values() if seen.value)
 
 
@@ -431,7 +436,7 @@ def _gpu_drivers(facts: platform.Facts) -> typing.Iterator[str]:
     )
 
 
-def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
+def _list_ofed_versions(facts: platform.Facts) -> typing.Iterator[str]:
     return (
         seen.value.gpu.ofed
         for seen in facts.platforms.values()
@@ -439,15 +444,15 @@ def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
     )
 
 
-def _operators(facts: operators.Facts) -> typing.Iterator[str]:
+def _list_operator_versions(facts: operators.Facts) -> typing.Iterator[str]:
     return (found.version for found in (facts.operators.installations if facts.operators else ()) if found.version)
 
 
 #: title, stage, part of its facts, what it takes out of them
 _FLEET: tuple[tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
-    ("HCA firmware", "discover", "nodes", _firmwares),
-    ("Kernel", "platform", "platforms", _kernels),
+    ("HCA firmware", "discover", "nodes", _list_firmwares),
+    ("Kernel", "platform", "platforms", _list_kernels),
     ("GPU driver", "platform", "platforms", _gpu_drivers),
-    ("DOCA-OFED", "platform", "platforms", _ofed),
-    ("SR-IOV operator", "operators", "operators", _operators),
+    ("DOCA-OFED", "platform", "platforms", _list_ofed_versions),
+    ("SR-IOV operator", "operators", "operators", _list_operator_versions),
 )

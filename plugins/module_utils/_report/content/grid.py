@@ -24,7 +24,7 @@ def render_figure(whole: Matrix) -> Html:
     words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
     if shown.folded:
         words += f"; folded into {len(shown.names)} groups of nodes, each cell shows its worst direction"
-    words += _span(whole)
+    words += _describe_range(whole)
     caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
     parts = (
         element(
@@ -51,7 +51,7 @@ def is_well(whole: Matrix) -> bool:
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 
-def _span(whole: Matrix) -> str:
+def _describe_range(whole: Matrix) -> str:
     """Return the figures of all directions, where a middle and a best say something."""
     values = [cell.value for cell in whole.cells.values() if cell.value is not None]
     if not whole.more_is_better or not values:
@@ -63,14 +63,16 @@ def _render_grid(shown: Matrix) -> Html:
     # the middle of a row or a column tells a slow node at a glance; of groups it would be one of their worst
     with_middle = not shown.folded
     top = [element("th", element("span", "client \u2193 server \u2192"), class_="corner", scope="col")]
-    top += [element("th", element("span", name, title=_group(shown, name)), scope="col") for name in shown.names]
+    top += [
+        element("th", element("span", name, title=_describe_group(shown, name)), scope="col") for name in shown.names
+    ]
     best = shown.best
     rows = []
     for client in shown.names:
         cells = [
             _make_cell(shown.cells.get((client, server)), best, shown, same=client == server) for server in shown.names
         ]
-        head = element("th", element("span", client, title=_group(shown, client)), scope="row")
+        head = element("th", element("span", client, title=_describe_group(shown, client)), scope="row")
         middle = (
             compute_median(cell for (name, _server), cell in shown.cells.items() if name == client)
             if with_middle
@@ -107,10 +109,10 @@ def _make_cell(cell: typing.Optional[Cell], best: typing.Optional[float], shown:
         return element("td", class_="self" if same and not shown.folded else None)
     # seen by all in a small matrix, and told by the sign in a large one
     text = f"{_SIGNS[cell.level]}{number(cell.value) if cell.value is not None else ''}"
-    return element("td", text, class_=_shade(cell, best, shown.more_is_better), title=cell.words)
+    return element("td", text, class_=_choose_shade(cell, best, shown.more_is_better), title=cell.words)
 
 
-def _shade(cell: Cell, best: typing.Optional[float], more_is_better: bool) -> str:
+def _choose_shade(cell: Cell, best: typing.Optional[float], more_is_better: bool) -> str:
     if cell.level != "pass":
         return cell.level
     share = cell.value / best if more_is_better and best and cell.value is not None else 1.0
@@ -169,5 +171,5 @@ def _render_slow_node(row: NodeRow) -> Html:
     )
 
 
-def _group(shown: Matrix, name: str) -> str:
+def _describe_group(shown: Matrix, name: str) -> str:
     return f"{name}: {shown.folded[name]} nodes" if name in shown.folded else name

@@ -65,7 +65,10 @@ def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: Earl
         return ErrorHistory(unread=earlier.unread)
     links, quiet = [], 0
     for (first, second), names in _place_ends(seen).items():
-        steps = tuple(_sum(*pair) for pair in zip(_steps(first, readings), _steps(second, readings)))
+        steps = tuple(
+            _sum_link_errors(*pair)
+            for pair in zip(_compute_error_steps(first, readings), _compute_error_steps(second, readings))
+        )
         if any(steps):
             links.append(LinkErrors(f"{names.port(*first)} - {names.port(*second)}", steps))
         else:
@@ -86,7 +89,7 @@ def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Na
     return found
 
 
-def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
+def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
     """Since the last run that read this end: an HCA that is new, as one that replaced another, starts with none before
     it."""
     steps: list[typing.Optional[int]] = []
@@ -98,7 +101,7 @@ def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
     return tuple(steps)
 
 
-def _sum(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
+def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
     """Errors at one end are errors of the link, also where nobody read the other; that there were none, both must
     say."""
     known = (first or 0) + (second or 0)

@@ -113,9 +113,9 @@ def list_steps(
     by_remedy: dict[str, list[NextStep]] = {}
     left: list[NextStep] = []
     for stage, of_stage in found.items():
-        of_this = list(_steps(stage, of_stage))
+        of_this = list(_list_stage_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in of_this)
-        ways = _ways(of_this)
+        ways = _collect_references(of_this)
         for step in of_this:
             if (has_causes and step.group.label == SKIPPED) or _leads_on(step, ways):
                 left.append(step)
@@ -129,46 +129,46 @@ def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]],
     together, left = list_steps(found)
     return element(
         "div",
-        element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"),
+        element("ol", *[_render_step(first, same, pages) for first, *same in together], class_="steps"),
         _render_consequences(left),
     )
 
 
-def _ways(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
+def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
     """Return the checks that the remedies of each check refer to: for each step its checks."""
     found: dict[str, list[set[str]]] = {}
     for step in steps:
-        found.setdefault(step.group.check, []).append(_seen(step))
+        found.setdefault(step.group.check, []).append(_list_referred_checks(step))
     return found
 
 
 def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
     """Return whether its remedy refers to another one of these, which does not lead back."""
     own = step.group.check
-    return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
+    return any(own not in seen for check in _list_referred_checks(step) if check != own for seen in ways.get(check, ()))
 
 
-def _seen(step: NextStep) -> set[str]:
+def _list_referred_checks(step: NextStep) -> set[str]:
     """Return the checks that its remedy refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
-def _steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
+def _list_stage_steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
     for alike in _group_by_check(found):
         shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
         yield from (NextStep(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
+def _render_step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
     """One remedy, with what asks for it."""
     return element(
         "li",
-        *[part for one in (step, *same) for part in _asks(one, pages)],
+        *[part for one in (step, *same) for part in _render_step_reasons(one, pages)],
         element("p", element("b", "Do: "), step.group.remedy, class_="remedy"),
     )
 
 
-def _asks(step: NextStep, pages: str) -> typing.Iterator[Html]:
+def _render_step_reasons(step: NextStep, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element(
         "p",

@@ -104,7 +104,7 @@ def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
     together: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for client, server in matrix.cells:
         together.setdefault((group_of[client], group_of[server]), []).append((client, server))
-    cells = {key: _merge(matrix, pairs) for key, pairs in together.items()}
+    cells = {key: _merge_cells(matrix, pairs) for key, pairs in together.items()}
     return dataclasses.replace(matrix, names=tuple(sizes), cells=cells, leaves={}, folded=sizes)
 
 
@@ -155,7 +155,7 @@ def _make_groups(matrix: Matrix, most: int) -> dict[str, str]:
     return result
 
 
-def _merge(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cell:
+def _merge_cells(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cell:
     cells = [matrix.cells[pair] for pair in pairs]
     level = min((cell.level for cell in cells), key=LEVELS.index)
     values = {pair: cell.value for pair, cell in zip(pairs, cells) if cell.value is not None}

@@ -46,11 +46,11 @@ class Mentions:
                 if known is not None:
                     before = words[place - 1][1] if place else -1
                     behind = words[last + 1][0] if last + 1 < len(words) else len(text) + 1
-                    found.update(name for name in _around(text, start, end, before, behind) if name in known)
+                    found.update(name for name in _list_text_spans(text, start, end, before, behind) if name in known)
         return found
 
 
-def _around(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
+def _list_text_spans(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
     """Yield the text from the first word to the last one, and as much around it as does not touch another word.
 
     :param before: where the word before it ends, or what would be before the text

@@ -67,7 +67,7 @@ def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optiona
     sheets = []
     for name, hcas in seen.nodes.items():
         of_node = rails.get(name, {})
-        wanted, moved = _wanted(intent, hcas, of_node)
+        wanted, moved = _collect_intended_hcas(intent, hcas, of_node)
         words = {
             hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()
         }
@@ -99,7 +99,7 @@ def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.M
     return found
 
 
-def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
+def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
     """Return the names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of
     a fabric are missing, any that could be one."""
     value = hcas.value or NodeHcas(())

@@ -160,7 +160,7 @@ def make_sheet(seen: SheetInputs) -> Sheet:
     if tree.rows is None:
         lacks.append(f"GPUs, NUMA nodes and PCI: {seen.tuning.error or 'no answer'}")
     blocks = tree.blocks()
-    marks = [*tree.without_place, *(mark for block in blocks for mark in _marks(block))]
+    marks = [*tree.without_place, *(mark for block in blocks for mark in _list_marks(block))]
     silent = value is None or tree.rows is None
     steps = (
         tuple(dict.fromkeys(finding.remedy for finding in findings if finding.check in _OF_SILENCE)) if silent else ()
@@ -182,7 +182,7 @@ def make_sheet(seen: SheetInputs) -> Sheet:
     )
 
 
-def _marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
+def _list_marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
     if block.cpus.tone:
         yield f"{block.name}: {block.cpus.text}", block.cpus.tone
     pending = list(reversed(block.items))
@@ -202,7 +202,7 @@ class _Tree:
         self.known = self.rows or NodeTuning()
         cards = sorted({name for reading in self.known.rows.get("gpu_model", ()) for name in reading.where})
         self.cards, self.more = dict.fromkeys(cards[:MOST_GPUS]), max(0, len(cards) - MOST_GPUS)
-        ways = ((name, _way(value)) for name, value in self._by("pci_way").items())
+        ways = ((name, _parse_pci_path(value)) for name, value in self._by("pci_way").items())
         self.ways = {name: way for name, way in ways if way is not None}
         self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
         self.nearest = {
@@ -435,7 +435,7 @@ def _or_unknown(text: typing.Optional[str]) -> Statement:
     return Statement(text) if text and text != UNKNOWN else Statement(UNKNOWN, "unknown")
 
 
-def _way(value: str) -> typing.Optional[pci_path.Path]:
+def _parse_pci_path(value: str) -> typing.Optional[pci_path.Path]:
     """None of what is no way that PCI has room for."""
     root, _blank, functions = value.partition(" ")
     found = tuple(functions.split())

@@ -91,16 +91,16 @@ def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing
     """
     switches = sum(node.kind == "Switch" for node in chart.topology.nodes)
     if switches > MOST_SWITCHES:
-        return _undrawn(chart, switches, f"it has more than {MOST_SWITCHES} switches")
+        return _build_empty_drawing(chart, switches, f"it has more than {MOST_SWITCHES} switches")
     graph = _Graph(chart)
     tiers = graph.rows()
     if len(tiers) > MOST_ROWS:
-        return _undrawn(chart, switches, f"its nodes and switches stand in more than {MOST_ROWS} rows")
+        return _build_empty_drawing(chart, switches, f"its nodes and switches stand in more than {MOST_ROWS} rows")
     said = _Said(judged, {*graph.names.values(), *map(" ".join, chart.places)})
     bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
     rows, owner = [], {}
     for _tier, unsorted in sorted(tiers.items(), reverse=True):
-        items, members = _row(
+        items, members = _build_tier_row(
             graph, sorted(unsorted, key=lambda key: group_by_number(graph.names[key])), said, bad_hcas
         )
         rows.append(items)
@@ -116,7 +116,7 @@ def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing
     return Drawing(chart.name, tuple(rows), tuple(made), words)
 
 
-def _undrawn(chart: FabricChart, switches: int, why: str) -> Drawing:
+def _build_empty_drawing(chart: FabricChart, switches: int, why: str) -> Drawing:
     words = f"{len(chart.membership.members)} nodes, {switches} switches, {len(chart.topology.links)} links"
     return Drawing(chart.name, (), (), words, f"Not drawn: {why}. All of it is in facts/topologies.")
 
@@ -144,7 +144,7 @@ class _Said:
             self._counts.update(found)
             for name in found:
                 if len(self._texts[name]) < _MOST_SAID:
-                    self._texts[name].append(_short(f"{finding.check}: {finding.measured}; {finding.subject}"))
+                    self._texts[name].append(_shorten_text(f"{finding.check}: {finding.measured}; {finding.subject}"))
             if any(word in finding.subject for word in _UPWARDS):
                 self.upwards |= found
             if len(found) <= _MOST_TOGETHER:
@@ -160,7 +160,7 @@ class _Said:
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}\u2026"
 
 
@@ -178,7 +178,7 @@ class _Graph:
 
     def __init__(self, chart: FabricChart) -> None:
         switches = {node.guid: node for node in chart.topology.nodes if node.kind == "Switch"}
-        self.names = {guid: _called(node) for guid, node in switches.items()}
+        self.names = {guid: _get_node_name(node) for guid, node in switches.items()}
         self.names.update({name: name for name in chart.membership.members})
         self.rails: dict[str, dict[int, str]] = {name: {} for name in chart.membership.members}
         ports = {}
@@ -241,11 +241,11 @@ def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[
     return one in said.upwards or (one, other) in said.together
 
 
-def _called(node: FabricNode) -> str:
+def _get_node_name(node: FabricNode) -> str:
     return node.called
 
 
-def _row(
+def _build_tier_row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[TierItem, ...], dict[str, str]]:
     """Return the items of a tier, and in which item each of its nodes or switches is."""
@@ -261,7 +261,7 @@ def _row(
     rest: dict[typing.Hashable, list[str]] = collections.defaultdict(list)
     for key in keys:
         if key not in alone:
-            rest[_neighbourhood(graph, key)].append(key)
+            rest[_compute_group_key(graph, key)].append(key)
     groups = list(rest.values()) if len(rest) <= MOST_GROUPS else [[key for key in keys if key not in alone]]
     for group in groups:
         named = f"group {group[0]}"
@@ -275,7 +275,7 @@ def _row(
     return tuple(sorted(items.values(), key=lambda item: first[item.key])), owner
 
 
-def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
+def _compute_group_key(graph: _Graph, key: str) -> typing.Hashable:
     """Return what members of a group share: of nodes the rails they have, of switches the rail that they serve."""
     if key in graph.rails:
         return tuple(sorted(graph.rails[key]))

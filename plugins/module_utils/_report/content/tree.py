@@ -43,7 +43,7 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     left = _MOST_OF_ALL
     for block in sheet.blocks[:_MOST_BOXES]:
         most = min(_MOST, left)
-        rows = _bounded(_rows(block), most)
+        rows = _limit_rows(_list_rows(block), most)
         left -= min(most, len(rows))
         column = heights.index(min(heights))
         height = _TOP + _LINE * len(rows) + 8
@@ -63,7 +63,7 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     )
 
 
-def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
+def _limit_rows(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
     """Return the first rows, and one that counts the others, in the worst of their tones."""
     kept: list[_Row] = []
     more, tones = 0, set()
@@ -77,8 +77,8 @@ def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
     return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
 
 
-def _rows(block: Block) -> typing.Iterator[_Row]:
-    for depth, item in _walk(block.items, 0):
+def _list_rows(block: Block) -> typing.Iterator[_Row]:
+    for depth, item in _walk_items(block.items, 0):
         plain = ", ".join(one.text for one in item.said if not one.tone)
         yield _Row(depth, f"{item.name}: {plain}" if plain else item.name, item.tone, item.kind)
         for one in item.said:
@@ -99,11 +99,11 @@ def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:
     return find_worst(tones)
 
 
-def _walk(items: typing.Iterable[SheetItem], depth: int) -> typing.Iterator[tuple[int, SheetItem]]:
+def _walk_items(items: typing.Iterable[SheetItem], depth: int) -> typing.Iterator[tuple[int, SheetItem]]:
     for item in items:
         yield depth, item
         if depth + 1 < _MOST_DEPTH:
-            yield from _walk(item.below, depth + 1)
+            yield from _walk_items(item.below, depth + 1)
 
 
 def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:
@@ -117,10 +117,10 @@ def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width
         element("rect", x="0.5", y="0.5", width=width - 1, height=height - 1, rx=6, class_="numa"),
         element(
             "text",
-            _fitting(f"{SIGNS[head.tone]}{head.text}", width - 20),
+            _shorten_to_width(f"{SIGNS[head.tone]}{head.text}", width - 20),
             x=10,
             y=20,
-            class_=_class("head", block.cpus.tone),
+            class_=_format_css_class("head", block.cpus.tone),
         ),
         *_render_ways(rows),
         *lines,
@@ -151,10 +151,10 @@ def _render_line(row: _Row, top: int, width: int) -> Html:
     icon = (
         None
         if row.kind == "said"
-        else element("rect", x=left, y=top + 3, width=9, height=9, class_=_class(row.kind, row.tone))
+        else element("rect", x=left, y=top + 3, width=9, height=9, class_=_format_css_class(row.kind, row.tone))
     )
     text = left + (0 if icon is None else 15)
-    fitting = _fitting(row.text, width - text - 6)
+    fitting = _shorten_to_width(row.text, width - text - 6)
     # the pointer shows what has no room; a page has thousands of lines
     whole = element("title", row.text) if fitting != row.text else None
     return join(
@@ -165,11 +165,11 @@ def _render_line(row: _Row, top: int, width: int) -> Html:
     )
 
 
-def _class(kind: str, tone: Tone) -> str:
+def _format_css_class(kind: str, tone: Tone) -> str:
     return f"{kind} {tone}" if tone else kind
 
 
-def _fitting(text: str, width: int) -> str:
+def _shorten_to_width(text: str, width: int) -> str:
     """As much as there is room for."""
     text, most = one_line(text), max(3, int(width / _LETTER))
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"

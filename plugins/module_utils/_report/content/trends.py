@@ -69,14 +69,14 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
                 figures
             )
     middles = [
-        _middle(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series)
+        _compute_median_trend(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series)
         for (name, between, rail), series in sorted(rails.items())
     ]
     lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)
     return (*middles, *(lost[:_MOST_PAIRS] if lost else pairs[:_MOST_PAIRS]))
 
 
-def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend:
+def _compute_median_trend(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend:
     """Of the pairs that each run has measured, or the picture would show who was there and not how fast."""
     most = max(map(len, series))
     whole = [figures for figures in series if len(figures) == most]

@@ -180,18 +180,21 @@ def build(
     :param resumes: when the run was gone on with, and where
     """
     run = run or newest(records)
-    stages = tuple(_noted(_stage(name, records.get(name), unreadable.get(name), run), resumes) for name in STAGES)
+    stages = tuple(
+        _note_resumed_stage(_build_stage_report(name, records.get(name), unreadable.get(name), run), resumes)
+        for name in STAGES
+    )
     check_mode = any(stage.record.check_mode for stage in stages if stage.record)
     closed = any(stage.state not in ("open", PENDING) for stage in stages)
     if check_mode:
         verdict, success = CHECK_MODE, not closed
     else:
         success = all(stage.state == "open" for stage in stages)
-        verdict = _green(stages) if success else NOT_GREEN
+        verdict = _format_green_verdict(stages) if success else NOT_GREEN
     report = Report(
         run, created, verdict, success, "", check_mode, stages, _list_used_waivers(stages), versions or {}, facts
     )
-    return dataclasses.replace(report, summary=_summary(report))
+    return dataclasses.replace(report, summary=_summarize_report(report))
 
 
 def newest(records: typing.Mapping[str, Record]) -> str:
@@ -253,7 +256,9 @@ def label(judged: Judged) -> str:
     return "waived" if judged.waiver else judged.finding.status
 
 
-def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Optional[str], run: str) -> StageReport:
+def _build_stage_report(
+    name: str, record: typing.Optional[Record], unreadable: typing.Optional[str], run: str
+) -> StageReport:
     if unreadable is not None:
         return StageReport(name, UNREADABLE, note=unreadable)
     if record is None:
@@ -269,13 +274,13 @@ def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Option
     return StageReport(name, record.gate, record)
 
 
-def _green(stages: typing.Iterable[StageReport]) -> str:
+def _format_green_verdict(stages: typing.Iterable[StageReport]) -> str:
     """Green for the gates; what waivers cover is proven by nobody, so a reader must see it before all else."""
     waived = sum(stage.counts["waived"] for stage in stages)
     return f"{GREEN}, {waived} WAIVED" if waived else GREEN
 
 
-def _noted(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
+def _note_resumed_stage(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
     """A stage that was not run again when the run went on says so."""
     last = resumes[-1] if resumes else None
     # of a stage that is in no table nothing is known, and nothing is noted
@@ -303,14 +308,14 @@ def _list_used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver
             for item in stage.record.judged:
                 if item.waiver:
                     covered.setdefault(item.waiver, []).append(item.finding)
-    idle = [stage.name for stage in stages if not _looked(stage)]
+    idle = [stage.name for stage in stages if not _has_checked_facts(stage)]
     return tuple(
-        UsedWaiver(waiver, tuple(findings), () if findings else _idle(waiver, idle))
+        UsedWaiver(waiver, tuple(findings), () if findings else _list_idle_stages(waiver, idle))
         for waiver, findings in covered.items()
     )
 
 
-def _looked(stage: StageReport) -> bool:
+def _has_checked_facts(stage: StageReport) -> bool:
     """Return whether the stage's check saw facts. In check mode some may not have been made yet."""
     record = stage.record
     return (
@@ -322,12 +327,12 @@ def _looked(stage: StageReport) -> bool:
     )
 
 
-def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> tuple[str, ...]:
+def _list_idle_stages(waiver: Waiver, idle: typing.Iterable[str]) -> tuple[str, ...]:
     pattern = waiver.check.partition(".")[0]
     return tuple(stage for stage in idle if matches(pattern, stage))
 
 
-def _summary(report: Report) -> str:
+def _summarize_report(report: Report) -> str:
     if report.green:
         number = report.counts
         words = [f"{len(report.asked)} stages", f"{number['pass']} findings pass"]

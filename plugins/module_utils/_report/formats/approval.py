@@ -31,12 +31,16 @@ def plan_text(report: Report) -> str:
     """
     if not report.check_mode:
         return ""
-    lines = [one_line(report.summary), "", *(_cut(one_line(line)) for line in (*_nodes(report), *_changes(report)))]
+    lines = [
+        one_line(report.summary),
+        "",
+        *(_shorten_line(one_line(line)) for line in (*_list_node_plan_lines(report), *_list_change_lines(report))),
+    ]
     text = "\n".join(lines)
     return text if len(text) <= _MOST else f"{text[:_MOST]}\n... and more, see the report"
 
 
-def _nodes(report: Report) -> typing.Iterator[str]:
+def _list_node_plan_lines(report: Report) -> typing.Iterator[str]:
     record = report.records.get("network")
     try:
         planned = plan(record, report.seen) if record is not None else None
@@ -50,19 +54,19 @@ def _nodes(report: Report) -> typing.Iterator[str]:
     by_action: dict[str, list[NodePlan]] = {}
     for nodes in fates:
         by_action.setdefault(describe_action(nodes[0].action, planned.drains), []).extend(nodes)
-    yield from (_describe(action, nodes) for action, nodes in by_action.items())
+    yield from (_describe_node_group(action, nodes) for action, nodes in by_action.items())
     yield from (f"{label(pool)}: {describe_turns(pool)}" for pool in planned.pools)
     told = [nodes for nodes in fates if nodes[0].reasons or nodes[0].blockers]
-    yield from (_explain(planned, nodes) for nodes in told[:_MOST_REASONS])
+    yield from (_explain_node_action(planned, nodes) for nodes in told[:_MOST_REASONS])
     if len(told) > _MOST_REASONS:
         yield f"Why: {len(told) - _MOST_REASONS} more reasons, see the report"
 
 
-def _cut(line: str) -> str:
+def _shorten_line(line: str) -> str:
     return line if len(line) <= _MOST_LINE else f"{line[: _MOST_LINE - 3]}..."
 
 
-def _describe(action: str, nodes: typing.Sequence[NodePlan]) -> str:
+def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
     """Return one line for all nodes with one fate, without reasons."""
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} with something IN THE WAY" if held else ""
@@ -70,7 +74,7 @@ def _describe(action: str, nodes: typing.Sequence[NodePlan]) -> str:
     return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
 
 
-def _explain(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
+def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
     """Return the reasons of nodes that share them."""
     first = nodes[0]
     blocked = f"IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
@@ -78,7 +82,7 @@ def _explain(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
     return f"Why {describe_action(first.action, planned.drains)} ({folded([node.node for node in nodes], 3)}): {why}"
 
 
-def _changes(report: Report) -> typing.Iterator[str]:
+def _list_change_lines(report: Report) -> typing.Iterator[str]:
     yield f"Changes: {len(report.changes) or 'none'}"
     yield from (f"- {change}" for change in report.changes[:_MOST_CHANGES])
     if len(report.changes) > _MOST_CHANGES:

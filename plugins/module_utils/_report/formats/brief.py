@@ -36,39 +36,44 @@ def render_markdown(report: Report) -> str:
     together, left = list_steps(collect_closing_groups(report))
     # the summary begins with the verdict, which is said already
     summary = report.summary.partition(" - ")[2] or report.summary
-    lines = [f"**linerate.rdma: {_text(report.verdict)}** - {_text(summary)}", ""]
+    lines = [f"**linerate.rdma: {_escape_markdown(report.verdict)}** - {_escape_markdown(summary)}", ""]
     lines += [
-        *[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()],
-        _counts(report),
+        *[f"- {_escape_markdown(name)}: {_escape_markdown(value)}" for name, value in report.head().items()],
+        _describe_counts(report),
         _describe_stages(report),
     ]
     if together:
         lines += [
             "",
             "What to do next:",
-            *[line for number, same in enumerate(together[:MOST_CAUSES], 1) for line in _cause(number, same)],
+            *[
+                line
+                for number, same in enumerate(together[:MOST_CAUSES], 1)
+                for line in _list_cause_lines(number, same)
+            ],
         ]
-    more = _more(len(together) - MOST_CAUSES, sum(len(step.group.findings) for step in left))
+    more = _describe_remainder(len(together) - MOST_CAUSES, sum(len(step.group.findings) for step in left))
     return "\n".join([*lines, *(["", more] if more else [])]) + "\n"
 
 
-def _cause(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
+def _list_cause_lines(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
     """One remedy in two lines: what the first finding says, and what to do."""
     group = same[0].group
     others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
-    subject = f"{_text(group.findings[0].subject)}{f' and {others} more' if others else ''}"
-    yield f"{number}. {group.label} {_text(group.check)} on {subject}{_measured(group)} {_text(group.why)}"
-    yield f"   Do: {_text(group.remedy)}"
+    subject = f"{_escape_markdown(group.findings[0].subject)}{f' and {others} more' if others else ''}"
+    head = f"{number}. {group.label} {_escape_markdown(group.check)} on {subject}"
+    yield f"{head}{_describe_measurement(group)} {_escape_markdown(group.why)}"
+    yield f"   Do: {_escape_markdown(group.remedy)}"
 
 
-def _measured(group: FindingGroup) -> str:
+def _describe_measurement(group: FindingGroup) -> str:
     first = group.findings[0]
     if not first.measured and not first.expected:
         return "."
-    return f": measured {_text(first.measured or '-')}; expected {_text(first.expected or '-')}."
+    return f": measured {_escape_markdown(first.measured or '-')}; expected {_escape_markdown(first.expected or '-')}."
 
 
-def _counts(report: Report) -> str:
+def _describe_counts(report: Report) -> str:
     number = ", ".join(f"{count} {name}" for name, count in report.counts.items() if count or name == PASS)
     return f"- Findings: {number}"
 
@@ -77,14 +82,14 @@ def _describe_stages(report: Report) -> str:
     """Describe how far the run came."""
     passed = sum(stage.state == "open" for stage in report.stages)
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]
-    words = [f"{passed} passed", *([f"stopped at {', '.join(map(_text, stopped))}"] if stopped else [])]
+    words = [f"{passed} passed", *([f"stopped at {', '.join(map(_escape_markdown, stopped))}"] if stopped else [])]
     pending = sum(stage.state == "pending" for stage in report.stages)
     words += [f"{pending} wait for what would be made"] if pending else []
     rest = len(report.stages) - passed - len(stopped) - pending
     return f"- Stages: {', '.join([*words, *([f'{rest} not run'] if rest else [])])}"
 
 
-def _more(causes: int, following: int) -> str:
+def _describe_remainder(causes: int, following: int) -> str:
     words = [f"{causes} more cause{'' if causes == 1 else 's'}"] if causes > 0 else []
     words += (
         [f"{following} finding{'' if following == 1 else 's'} that follow{'s' if following == 1 else ''} from these"]
@@ -94,7 +99,7 @@ def _more(causes: int, following: int) -> str:
     return f"{' and '.join(words)} {'is' if causes + following == 1 else 'are'} in report.html." if words else ""
 
 
-def _text(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called.
 
     A backslash keeps no reader from addresses, mails and references. What looks like one is code, which all of them
@@ -106,10 +111,10 @@ def _text(text: str) -> str:
     for piece in _PIECE.finditer(cut):
         # a colon may follow the whole
         if _LINKED.search(f"{piece[0]}:" if piece.end() == len(cut) else piece[0]):
-            made += f"{_escaped(cut[end : piece.start()])}`{piece[0]}`"
+            made += f"{_escape_marks(cut[end : piece.start()])}`{piece[0]}`"
             end = piece.end()
-    return made + _escaped(cut[end:])
+    return made + _escape_marks(cut[end:])
 
 
-def _escaped(text: str) -> str:
+def _escape_marks(text: str) -> str:
     return _MARKS.sub(lambda mark: f"\\{mark[0]}", text)

@@ -37,17 +37,17 @@ def render_json(report: Report) -> str:
         "counts": report.counts,
         "changes": len(report.changes),
         "seconds": report.seconds,
-        "stages": [_stage(stage) for stage in report.stages],
-        "waivers": [_waiver(used) for used in report.waivers],
+        "stages": [_render_stage(stage) for stage in report.stages],
+        "waivers": [_render_waiver(used) for used in report.waivers],
         "since": to_data(report.since),
-        "pages": {check: address_of(check, report.pages) for check in sorted(_told(report))},
+        "pages": {check: address_of(check, report.pages) for check in sorted(_collect_reported_checks(report))},
         "groups": to_data(found.groups),
         "groups_unknown": list(found.notes),
     }
     return json.dumps(redact(data), indent=2, sort_keys=True) + "\n"
 
 
-def _told(report: Report) -> set[str]:
+def _collect_reported_checks(report: Report) -> set[str]:
     """Ids of the findings that are told here: all but passes."""
     return {
         item.finding.check
@@ -58,7 +58,7 @@ def _told(report: Report) -> set[str]:
     }
 
 
-def _stage(stage: StageReport) -> dict[str, typing.Any]:
+def _render_stage(stage: StageReport) -> dict[str, typing.Any]:
     data: dict[str, typing.Any] = {
         "name": stage.name,
         "state": stage.state,
@@ -97,7 +97,7 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> dict[str, typ
     }
 
 
-def _waiver(used: UsedWaiver) -> dict[str, typing.Any]:
+def _render_waiver(used: UsedWaiver) -> dict[str, typing.Any]:
     covered = [
         {"check": finding.check, "subject": finding.subject, "status": finding.status}
         for finding in used.covered[:MOST_COVERED]

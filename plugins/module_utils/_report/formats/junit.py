@@ -24,7 +24,7 @@ from .data import record_path
 def render_junit(report: Report) -> str:
     properties = {"run": report.run, "verdict": report.verdict, **report.versions}
     suites = [_make_suite(stage, properties) for stage in report.stages]
-    attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{report.seconds:.3f}"}
+    attributes = {"name": _escape_controls(f"linerate.rdma {report.run}"), "time": f"{report.seconds:.3f}"}
     for name in ("tests", "failures", "errors"):
         attributes[name] = str(sum(int(suite.attrib[name]) for suite in suites))
     root = ElementTree.Element("testsuites", attributes)
@@ -34,31 +34,33 @@ def render_junit(report: Report) -> str:
 
 def _make_suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementTree.Element:
     judged = stage.record.judged if stage.record else ()
-    passed = [_passed(stage.name, check, number) for check, number in count_passes(judged).items()]
+    passed = [_build_passed_case(stage.name, check, number) for check, number in count_passes(judged).items()]
     cases = [*passed, *(_make_case(stage.name, item) for item in judged if item.finding.status != PASS)] or [
-        _absent(stage)
+        _build_missing_case(stage)
     ]
     attributes = {
         "name": stage.name,
         "tests": str(len(cases)),
-        "failures": str(_number(cases, "failure")),
-        "errors": str(_number(cases, "error")),
-        "skipped": str(_number(cases, "skipped")),
+        "failures": str(_count_cases(cases, "failure")),
+        "errors": str(_count_cases(cases, "error")),
+        "skipped": str(_count_cases(cases, "skipped")),
         "time": f"{stage.seconds or 0.0:.3f}",
     }
     if stage.record:
         # the schema that most readers use knows no time zone
-        attributes["timestamp"] = _text(stage.record.started[:19])
+        attributes["timestamp"] = _escape_controls(stage.record.started[:19])
     suite = ElementTree.Element("testsuite", attributes)
     listed = ElementTree.SubElement(suite, "properties")
     for name, value in {**properties, "waived": str(stage.counts["waived"])}.items():
-        ElementTree.SubElement(listed, "property", {"name": _text(name), "value": _text(value)})
+        ElementTree.SubElement(listed, "property", {"name": _escape_controls(name), "value": _escape_controls(value)})
     suite.extend(cases)
     return suite
 
 
-def _passed(stage: str, check: str, number: int) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage}", "name": _text(check), "time": "0"})
+def _build_passed_case(stage: str, check: str, number: int) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase", {"classname": f"linerate.rdma.{stage}", "name": _escape_controls(check), "time": "0"}
+    )
     ElementTree.SubElement(case, "system-out").text = f"{number} passed; each of them is in {record_path(stage)}"
     return case
 
@@ -67,43 +69,51 @@ def _make_case(stage: str, item: Judged) -> ElementTree.Element:
     finding = item.finding
     case = ElementTree.Element(
         "testcase",
-        {"classname": f"linerate.rdma.{stage}", "name": _text(f"{finding.check} on {finding.subject}"), "time": "0"},
+        {
+            "classname": f"linerate.rdma.{stage}",
+            "name": _escape_controls(f"{finding.check} on {finding.subject}"),
+            "time": "0",
+        },
     )
     if item.waiver:
         ElementTree.SubElement(
-            case, "skipped", {"message": _text(f"waived ({finding.status}): {item.waiver.reason}")}
-        ).text = _details(finding)
+            case, "skipped", {"message": _escape_controls(f"waived ({finding.status}): {item.waiver.reason}")}
+        ).text = _describe_finding(finding)
     elif finding.status == "skipped":
-        ElementTree.SubElement(case, "skipped", {"message": _text(finding.why)}).text = _details(finding)
-    elif finding.status in ("fail", "unknown"):
-        tag = "failure" if finding.status == "fail" else "error"
-        ElementTree.SubElement(case, tag, {"type": finding.status, "message": _text(finding.why)}).text = _details(
+        ElementTree.SubElement(case, "skipped", {"message": _escape_controls(finding.why)}).text = _describe_finding(
             finding
         )
+    elif finding.status in ("fail", "unknown"):
+        tag = "failure" if finding.status == "fail" else "error"
+        ElementTree.SubElement(
+            case, tag, {"type": finding.status, "message": _escape_controls(finding.why)}
+        ).text = _describe_finding(finding)
     elif finding.status == "warn":
-        ElementTree.SubElement(case, "system-out").text = _details(finding)
+        ElementTree.SubElement(case, "system-out").text = _describe_finding(finding)
     return case
 
 
-def _absent(stage: StageReport) -> ElementTree.Element:
+def _build_missing_case(stage: StageReport) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase",
         {"classname": f"linerate.rdma.{stage.name}", "name": f"{stage.name}.run on stage {stage.name}", "time": "0"},
     )
-    ElementTree.SubElement(case, "error", {"type": stage.state, "message": _text(stage.note or "Nothing was checked.")})
+    ElementTree.SubElement(
+        case, "error", {"type": stage.state, "message": _escape_controls(stage.note or "Nothing was checked.")}
+    )
     return case
 
 
-def _details(finding: Finding) -> str:
-    return _text(
+def _describe_finding(finding: Finding) -> str:
+    return _escape_controls(
         f"measured: {finding.measured}\nexpected: {finding.expected}\nwhy: {finding.why}\nremedy: {finding.remedy}"
     )
 
 
-def _number(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
+def _count_cases(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
     return sum(1 for case in cases if case.find(tag) is not None)
 
 
-def _text(text: str) -> str:
+def _escape_controls(text: str) -> str:
     """Make control characters visible, among them all that XML 1.0 can't hold, not even escaped."""
     return plain(text)

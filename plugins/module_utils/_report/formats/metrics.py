@@ -38,25 +38,25 @@ class Family(typing.NamedTuple):
 
 def render_metrics(report: Report) -> str:
     lines = []
-    for family in _families(report):
+    for family in _list_metric_families(report):
         if not family.samples:
             continue
         lines += [f"# TYPE {family.name} {family.type}"]
         lines += [f"# UNIT {family.name} {family.unit}"] if family.unit else []
-        lines += [f"# HELP {family.name} {_escaped(family.help)}"]
+        lines += [f"# HELP {family.name} {_escape_label(family.help)}"]
         sample = f"{family.name}_info" if family.type == "info" else family.name
-        lines += [f"{sample}{_labels(labels)} {value!r}" for labels, value in family.samples]
+        lines += [f"{sample}{_format_labels(labels)} {value!r}" for labels, value in family.samples]
     return "\n".join([*lines, "# EOF", ""])
 
 
-def _families(report: Report) -> typing.Iterator[Family]:
+def _list_metric_families(report: Report) -> typing.Iterator[Family]:
     stages = [stage for stage in report.stages if stage.record]
     yield Family(
         "linerate_rdma_run",
         "info",
         "",
         "The run, and what made its report.",
-        [({"run": report.run, "verdict": report.verdict, **_named(report)}, 1)],
+        [({"run": report.run, "verdict": report.verdict, **_label_versions(report)}, 1)],
     )
     yield Family(
         "linerate_rdma_green",
@@ -102,9 +102,9 @@ def _families(report: Report) -> typing.Iterator[Family]:
         "gauge",
         "seconds",
         "When the newest stage of the run ended, since 1970.",
-        _finished(report),
+        _list_finish_samples(report),
     )
-    pairs, figures = _bandwidth(report)
+    pairs, figures = _collect_bandwidth_samples(report)
     yield Family(
         "linerate_rdma_pairs",
         "gauge",
@@ -119,7 +119,7 @@ def _families(report: Report) -> typing.Iterator[Family]:
         "Average bandwidth of the pairs of a rail, or between rails.",
         figures,
     )
-    proven = _collectives(report)
+    proven = _list_collective_samples(report)
     yield Family(
         "linerate_rdma_collective_bytes_per_second",
         "gauge",
@@ -129,7 +129,7 @@ def _families(report: Report) -> typing.Iterator[Family]:
     )
 
 
-def _collectives(report: Report) -> Samples:
+def _list_collective_samples(report: Report) -> Samples:
     """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts
     that load."""
     try:
@@ -147,12 +147,12 @@ def _collectives(report: Report) -> Samples:
     ]
 
 
-def _named(report: Report) -> dict[str, str]:
+def _label_versions(report: Report) -> dict[str, str]:
     labels = label_names(report.versions, ("run", "verdict"))
     return {labels[name]: version for name, version in report.versions.items()}
 
 
-def _finished(report: Report) -> Samples:
+def _list_finish_samples(report: Report) -> Samples:
     ends = []
     for record in report.records.values():
         try:
@@ -162,7 +162,7 @@ def _finished(report: Report) -> Samples:
     return [({}, max(ends))] if ends else []
 
 
-def _bandwidth(report: Report) -> tuple[Samples, Samples]:
+def _collect_bandwidth_samples(report: Report) -> tuple[Samples, Samples]:
     """Return the number of measured pairs, and the figures of each rail; empty where the stage has no valid facts,
     which the page explains."""
     if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
@@ -192,10 +192,10 @@ def _bandwidth(report: Report) -> tuple[Samples, Samples]:
     return pairs, figures
 
 
-def _labels(labels: typing.Mapping[str, str]) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+def _format_labels(labels: typing.Mapping[str, str]) -> str:
+    pairs = ",".join(f'{name}="{_escape_label(value)}"' for name, value in labels.items())
     return "{" + pairs + "}" if labels else ""
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return label_value(short(text))

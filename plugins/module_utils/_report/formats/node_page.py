@@ -29,8 +29,8 @@ _GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Way to its nearest HCA")
 
 
 def render_section(nodes: Nodes) -> Html:
-    alike = _alike(nodes.sheets)
-    drawn = _drawn(nodes, alike)
+    alike = _group_equal_sheets(nodes.sheets)
+    drawn = _choose_sheets(nodes, alike)
     anchors = {sheet.node: f"sheet-{number}" for number, sheet in enumerate(drawn, 1)}
     left = len(nodes.sheets) - len(drawn)
     more = (
@@ -54,24 +54,25 @@ def render_section(nodes: Nodes) -> Html:
 Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
-def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
+def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
     """Return the nodes of which the same is said, whatever they are called; what is worst first."""
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(
-            tuple(_unnamed(text, sheet.node) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd)
+            tuple(_replace_node_name(text, sheet.node) for text in texts)
+            for texts in (sheet.wrong, sheet.unknown, sheet.odd)
         )
         found.setdefault(said, []).append(sheet)
     return found
 
 
-def _unnamed(text: str, node: str) -> str:
+def _replace_node_name(text: str, node: str) -> str:
     """Return a text without the name of its node as a whole: node-1 is not in node-10. An expression for each node
     would be compiled for each."""
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 
-def _drawn(nodes: Nodes, alike: Alike) -> list[Sheet]:
+def _choose_sheets(nodes: Nodes, alike: Alike) -> list[Sheet]:
     first = [sheets[0] for said, sheets in alike.items() if any(said)]
     plain = {sheet.node: sheet for sheet in nodes.sheets if sheet.rank == 3}
     # of a group the example is a node with which nothing is wrong, where it has one
@@ -124,11 +125,11 @@ def _list_names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]
     parts: list[Html] = []
     for member in members[:12]:
         anchor = anchors.get(member) or anchors.get(member.rpartition(" ")[0])
-        parts += [join(", ") if parts else join(""), _link(member, anchor)]
+        parts += [join(", ") if parts else join(""), _render_node_link(member, anchor)]
     return join(*parts, f" and {len(members) - 12} more" if len(members) > 12 else None)
 
 
-def _link(name: str, anchor: typing.Optional[str]) -> Html:
+def _render_node_link(name: str, anchor: typing.Optional[str]) -> Html:
     shown = element("bdi", name)
     return element("a", shown, href=f"#{anchor}") if anchor else shown
 
@@ -139,7 +140,9 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
         told = [Statement(text, "bad") for text in wrong] + [Statement(text, "unknown") for text in unknown]
         if told:
             more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
-            words = [element("li", _said(one)) for one in told[:_MOST_TOLD]] + ([element("li", more)] if more else [])
+            words = [element("li", _render_statement(one)) for one in told[:_MOST_TOLD]] + (
+                [element("li", more)] if more else []
+            )
             rows.append(
                 render_row(
                     join(element("b", str(len(sheets))), " ", _list_names([sheet.node for sheet in sheets], anchors)),
@@ -169,9 +172,9 @@ def _render_sheet(sheet: Sheet, anchor: str) -> Html:
         "details",
         element("summary", element("b", element("bdi", sheet.node)), f": {', '.join(words) or 'nothing in the way'}"),
         element("p", sheet.kind or "Its kind is unknown.", class_="more"),
-        _list("In the way", sheet.wrong, "bad"),
-        _list("Unknown", sheet.unknown, "unknown"),
-        _list("Unlike the others", sheet.odd, ""),
+        _render_statement_list("In the way", sheet.wrong, "bad"),
+        _render_statement_list("Unknown", sheet.unknown, "unknown"),
+        _render_statement_list("Unlike the others", sheet.odd, ""),
         element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
         (
             element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}")
@@ -187,7 +190,9 @@ def _render_sheet(sheet: Sheet, anchor: str) -> Html:
     )
 
 
-def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad", "unknown"]) -> typing.Optional[Html]:
+def _render_statement_list(
+    title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad", "unknown"]
+) -> typing.Optional[Html]:
     if not texts:
         return None
     more = (
@@ -198,7 +203,9 @@ def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad
     return element(
         "div",
         element("h4", title),
-        element("ul", *[element("li", _said(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more),
+        element(
+            "ul", *[element("li", _render_statement(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more
+        ),
         class_="marked",
     )
 
@@ -206,9 +213,9 @@ def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad
 def _collect_devices(
     title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str
 ) -> typing.Optional[Html]:
-    rows = [render_row(device.name, *map(_said, device.cells)) for device in devices]
+    rows = [render_row(device.name, *map(_render_statement, device.cells)) for device in devices]
     return render_table(title, "", heads, rows, of=node) if rows else None
 
 
-def _said(one: Statement) -> Html:
+def _render_statement(one: Statement) -> Html:
     return element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}") if one.tone else join(one.text)

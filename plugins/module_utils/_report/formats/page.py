@@ -63,7 +63,7 @@ _STATE_WORDS = {
 
 def render_html(report: Report) -> str:
     seen = report.seen
-    known = _charts(report, seen)
+    known = _collect_fabric_charts(report, seen)
     sheets = _render_nodes(report, seen, known)
     return document(
         f"linerate.rdma: {report.summary}",
@@ -86,7 +86,7 @@ def _render_header(report: Report, with_nodes: bool) -> Html:
         element("p", summary, class_="summary"),
         _render_not_passed(report),
         _describe_scope(report),
-        _strip(report, with_nodes),
+        _render_stage_strip(report, with_nodes),
         class_=tone,
     )
 
@@ -115,11 +115,11 @@ def _describe_scope(report: Report) -> Html:
     )
 
 
-def _strip(report: Report, with_nodes: bool) -> Html:
+def _render_stage_strip(report: Report, with_nodes: bool) -> Html:
     """Render all stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
-        words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))
+        words = (element("span", stage.name.replace("_", " ")), element("small", _describe_outcome(stage)))
         chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     if with_nodes:
         chips.append(
@@ -128,11 +128,11 @@ def _strip(report: Report, with_nodes: bool) -> Html:
     return element("nav", element("ol", *chips), aria_label="Stages")
 
 
-def _outcome(stage: StageReport) -> str:
+def _describe_outcome(stage: StageReport) -> str:
     return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
-def _charts(report: Report, seen: ReportFacts) -> Charts:
+def _collect_fabric_charts(report: Report, seen: ReportFacts) -> Charts:
     try:
         return collect_charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
     except Undrawable:
@@ -147,7 +147,7 @@ def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typin
         _render_since(report),
         _render_not_proven(report),
         _render_changes(report),
-        _filter(report),
+        _render_status_filter(report),
         *[_render_stage(stage, report, seen, known) for stage in report.stages],
         sheets,
         id="findings",
@@ -165,7 +165,7 @@ def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Op
     return node_page.render_section(found) if found is not None else None
 
 
-def _filter(report: Report) -> Html:
+def _render_status_filter(report: Report) -> Html:
     """Boxes by status; the style sheet hides what is not ticked, so it works without a script."""
     boxes = []
     for name in LABELS:
@@ -267,7 +267,7 @@ def _render_waiver(used: UsedWaiver) -> Html:
     reason = element("p", used.waiver.reason, class_="reason")
     selector = element("p", element("code", used.waiver.check), on)
     if not used.covered:
-        return element("li", reason, selector, element("p", element("em", _unused(used))))
+        return element("li", reason, selector, element("p", element("em", _explain_unused_waiver(used))))
     causes: dict[tuple[str, str], list[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
@@ -281,7 +281,7 @@ def _render_waiver(used: UsedWaiver) -> Html:
     return element("li", reason, selector, element("details", element("summary", covered), element("ul", *items)))
 
 
-def _unused(used: UsedWaiver) -> str:
+def _explain_unused_waiver(used: UsedWaiver) -> str:
     if not used.idle:
         return "It covered nothing in this run and can be removed."
     return (
@@ -314,7 +314,7 @@ def _render_stage(stage: StageReport, report: Report, seen: ReportFacts, known: 
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element(
-        "h2", stage.name.replace("_", " "), " ", element("span", f"{_outcome(stage)}{seconds}", class_="state")
+        "h2", stage.name.replace("_", " "), " ", element("span", f"{_describe_outcome(stage)}{seconds}", class_="state")
     )
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")

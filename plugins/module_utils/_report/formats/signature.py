@@ -110,7 +110,7 @@ def render_signature(report: Report, evidence: SignedEvidence) -> str:
         element(
             "main",
             *_render_verdict(report),
-            _who(report, evidence),
+            _render_parties(report, evidence),
             *_render_figures(report),
             *_render_collectives(report),
             *_render_waivers(report),
@@ -144,12 +144,12 @@ def figures(report: Report) -> tuple[Figures, ...]:
 def _render_verdict(report: Report) -> typing.Iterator[Html]:
     tone = "bad" if not report.green else "waived" if report.waived else "good"
     yield element("h1", report.verdict, class_=tone)
-    yield element("p", _short(report.summary.partition(" - ")[2] or report.summary))
+    yield element("p", _shorten_text(report.summary.partition(" - ")[2] or report.summary))
     if not report.green:
         yield element("p", element("b", "This run proves no network to be in order; there is nothing to accept yet."))
 
 
-def _who(report: Report, evidence: SignedEvidence) -> Html:
+def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
     records = report.records.values()
     begun, ended = (
         min((record.started for record in records), default=""),
@@ -161,13 +161,13 @@ def _who(report: Report, evidence: SignedEvidence) -> Html:
         ("Cluster", evidence.cluster),
         ("Contractor", evidence.contractor),
         ("Nodes", str(evidence.nodes)),
-        ("Measured", _time(begun, ended)),
+        ("Measured", _format_period(begun, ended)),
         ("Stages proven", f"{stages} of {len(report.asked)}"),
     ]
     return element("dl", *[_render_row(name, value) for name, value in rows])
 
 
-def _time(begun: str, ended: str) -> str:
+def _format_period(begun: str, ended: str) -> str:
     """From when to when, to the minute; both are UTC, ISO 8601."""
     if not begun:
         return "nothing"
@@ -177,7 +177,9 @@ def _time(begun: str, ended: str) -> str:
 
 def _render_row(name: str, value: str) -> Html:
     return element(
-        "div", element("dt", name), element("dd", _short(value, _MOST_IN_COLUMN), class_=None if value else "blank")
+        "div",
+        element("dt", name),
+        element("dd", _shorten_text(value, _MOST_IN_COLUMN), class_=None if value else "blank"),
     )
 
 
@@ -201,12 +203,12 @@ def _render_figures(report: Report) -> typing.Iterator[Html]:
 
 
 def _render_figure(item: Figures) -> Html:
-    values = [_gbps(of(item.figures)) for of in (min, statistics.median, max)] if item.figures else ["-"] * 3
-    floor = "not known" if not item.floors else _gbps(min(item.floors))
+    values = [_format_gbps(of(item.figures)) for of in (min, statistics.median, max)] if item.figures else ["-"] * 3
+    floor = "not known" if not item.floors else _format_gbps(min(item.floors))
     if item.floors and min(item.floors) != max(item.floors):
-        floor = f"{floor} to {_gbps(max(item.floors))}"
+        floor = f"{floor} to {_format_gbps(max(item.floors))}"
     cells = [element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
-    return element("tr", element("th", _short(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
+    return element("tr", element("th", _shorten_text(item.fabric, _MOST_IN_TABLE), scope="row"), *cells)
 
 
 def _render_collectives(report: Report) -> typing.Iterator[Html]:
@@ -227,9 +229,9 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
         floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
         values = [
             len(items),
-            _gbps(min(item.bus_gbs for item in items)),
-            _gbps(max(item.bus_gbs for item in items)),
-            _gbps(max(floors)) if floors else "-",
+            _format_gbps(min(item.bus_gbs for item in items)),
+            _format_gbps(max(item.bus_gbs for item in items)),
+            _format_gbps(max(floors)) if floors else "-",
         ]
         rows.append(
             element(
@@ -240,7 +242,7 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
     yield element("table", element("thead", head), element("tbody", *rows))
 
 
-def _gbps(value: float) -> str:
+def _format_gbps(value: float) -> str:
     return f"{value:.1f}"
 
 
@@ -267,8 +269,8 @@ def _render_waiver(used: UsedWaiver) -> Html:
     name = used.waiver.check if used.waiver.subject == "*" else f"{used.waiver.check} on {used.waiver.subject}"
     return element(
         "tr",
-        element("td", element("p", element("code", _short(name, _MOST_IN_COLUMN)))),
-        element("td", element("p", _short(used.waiver.reason))),
+        element("td", element("p", element("code", _shorten_text(name, _MOST_IN_COLUMN)))),
+        element("td", element("p", _shorten_text(used.waiver.reason))),
         element("td", str(len(used.covered))),
     )
 
@@ -282,7 +284,7 @@ def _read_versions(report: Report) -> typing.Iterator[Html]:
 def _render_sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
     yield element("h2", "Checksums (SHA-256)")
     yield element("p", "Intent: ", element("code", evidence.intent))
-    name = _short(evidence.archive, _MOST_IN_COLUMN)
+    name = _shorten_text(evidence.archive, _MOST_IN_COLUMN)
     yield element("p", "Evidence, ", name, ": ", element("code", evidence.sha256))
     command = (
         f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e"
@@ -297,7 +299,7 @@ def _render_fields(evidence: SignedEvidence) -> Html:
     fields = [
         element(
             "div",
-            element("p", f"{role}{f', {_short(name, _MOST_IN_COLUMN)}' if name else ''}"),
+            element("p", f"{role}{f', {_shorten_text(name, _MOST_IN_COLUMN)}' if name else ''}"),
             element("small", "name, place, date, signature"),
         )
         for role, name in (("Contractor", evidence.contractor), ("Customer", evidence.customer))
@@ -305,5 +307,5 @@ def _render_fields(evidence: SignedEvidence) -> Html:
     return element("section", *fields, class_="sign", aria_label="Signatures")
 
 
-def _short(text: str, most: int = _MOST_CHARACTERS) -> str:
+def _shorten_text(text: str, most: int = _MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -85,7 +85,7 @@ def look(
         if observer.phase == "ready":
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
-            yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
+            yield observer.node, _build_failed_replies(asked, f"unreachable: {line(observer)}")
     packed = build_archive(LOOK) if nodes else b""
     wanted = {
         "kinds": asked.kinds,
@@ -102,7 +102,7 @@ def look(
         answer = run(cluster, container, command, packed, Limits(run=asked.seconds, output=MOST_BYTES + MIB), over)
         after = time.time()
         closer = (
-            ask_closer(before, after, lambda: _date(cluster, container, over))
+            ask_closer(before, after, lambda: _read_date(cluster, container, over))
             if "clock" in asked.kinds and answer.rc == 0
             else None
         )
@@ -112,7 +112,7 @@ def look(
         yield (
             nodes[container],
             (
-                _failed(asked, f"unreachable: {outcome}")
+                _build_failed_replies(asked, f"unreachable: {outcome}")
                 if isinstance(outcome, RdmaError)
                 else _shown_or_not(asked, outcome)
             ),
@@ -125,7 +125,7 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
     try:
         return _shown(asked, timed)
     except Exception as error:
-        return _failed(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
+        return _build_failed_replies(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
@@ -135,11 +135,11 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
         # of the end alone: as a list of words, all of it would take many times its memory
         said = answer.stderr[-4 * _WORDS :].decode(errors="replace")
         words = " ".join(said.split())[-_WORDS:] or "it said nothing"
-        return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
+        return _build_failed_replies(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
     try:
         found = parse_replies(answer.stdout, asked.kinds)
     except ParseError as error:
-        return _failed(asked, f"failed: {error}")
+        return _build_failed_replies(asked, f"failed: {error}")
     clock = found.get("clock")
     if clock is not None and isinstance(clock.value, dict):
         moment = timed.closer._asdict() if timed.closer else {"asked": timed.asked, "answered": timed.answered}
@@ -149,7 +149,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     }
 
 
-def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
+def _read_date(cluster: Cluster, container: Container, over: threading.Event) -> str:
     """What ``date`` says in an observer; nothing where it does not run there."""
     try:
         answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)
@@ -159,5 +159,5 @@ def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
     return answer.stdout.decode(errors="replace") if answer.rc == 0 else ""
 
 
-def _failed(asked: ObserveRequest, error: str) -> dict[str, ObserverReply]:
+def _build_failed_replies(asked: ObserveRequest, error: str) -> dict[str, ObserverReply]:
     return {kind: ObserverReply(None, error) for kind in asked.kinds}

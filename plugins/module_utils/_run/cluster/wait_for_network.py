@@ -76,7 +76,7 @@ def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
     of the targets, and pods that no kubelet made."""
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
-    return {kind: lambda item: _key(kind, item) in names, "Pod": is_made_pod}
+    return {kind: lambda item: _compute_object_key(kind, item) in names, "Pod": is_made_pod}
 
 
 _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
@@ -98,16 +98,16 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
     """
     kind = change.kind
     if change.action == "error":
-        return _blinded(world, kind, change.error)
+        return _mark_unreadable_kind(world, kind, change.error)
     # a kind that is read again is neither unread nor stale
     changed: dict[str, typing.Any] = {
         name: {other: reason for other, reason in getattr(world, name).items() if other != kind}
         for name in ("unread", "blind", "stale")
     }
-    after = {} if change.action == "replace" else dict(_known(world, kind))
+    after = {} if change.action == "replace" else dict(_get_known_state(world, kind))
     news = {}
     for item in change.items:
-        key = _key(kind, item)
+        key = _compute_object_key(kind, item)
         if change.action != "drop":
             news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.reported)(item)
         # the pod of a node may be gone after its successor has come
@@ -123,7 +123,7 @@ def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
     waiting: dict[str, Resource] = {}
     kind = ""
     for change in news:
-        keys = [_key(change.kind, item) for item in change.items] if change.action == "put" else []
+        keys = [_compute_object_key(change.kind, item) for item in change.items] if change.action == "put" else []
         if kind and (change.action != "put" or change.kind != kind or not waiting.keys().isdisjoint(keys)):
             yield KindUpdate(kind, "put", tuple(waiting.values()))
             kind, waiting = "", {}
@@ -136,23 +136,23 @@ def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
         yield KindUpdate(kind, "put", tuple(waiting.values()))
 
 
-def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
+def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
     """Return what was known of a kind; a kind that is not in _FIELDS reports its own progress."""
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
 
-def _blinded(world: ClusterState, kind: str, error: str) -> ClusterState:
+def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
     """A kind that was read once is still known as it was; the watch goes on by itself."""
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
-    if kind not in REQUIRED and not _known(world, kind):
+    if kind not in REQUIRED and not _get_known_state(world, kind):
         unread = {other: reason for other, reason in world.unread.items() if other != kind}
         return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
     return dataclasses.replace(world, stale={**world.stale, kind: error})
 
 
-def _key(kind: str, item: Resource) -> str:
+def _compute_object_key(kind: str, item: Resource) -> str:
     if kind == "Pod":
         return kubernetes.pod(item).node
     name = name_of(item)
@@ -222,12 +222,14 @@ def wait(
         judgements = judge_release(targets, world) if release else judges.judge(world)
         nodes = patience.apply(judgements, now)
         if not world.unread or now - start >= QUIET_SECONDS:
-            _tell(nodes, announced, say, now - start)
+            _report_node_phases(nodes, announced, say, now - start)
         _tell_api(world, announced, say, now - start)
         finished = all(node.phase != "waiting" for node in nodes)
         left = 0.0 if world.unread else timer.left(nodes, now)
         if (finished and left <= 0.0) or now - start >= limit:
-            return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
+            return SyncFacts(
+                finished, not finished, round(now - start, 1), nodes if finished else _add_stale_details(nodes, world)
+            )
         explained = diagnostics.at(judgements, world, now)
         if explained is not world:
             world = explained
@@ -358,7 +360,7 @@ def look(
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
 
 
-def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
+def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
     """Return the nodes at the end of the time, those that still wait with what keeps the news from us."""
     if not world.stale:
         return nodes
@@ -370,7 +372,7 @@ def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, .
     )
 
 
-def _tell(
+def _report_node_phases(
     nodes: typing.Iterable[SyncNode],
     announced: dict[tuple[str, str], str],
     say: typing.Callable[[str], None],

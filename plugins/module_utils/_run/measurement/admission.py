@@ -52,8 +52,8 @@ def admitted(
         return
     made: list[Resource] = []
     try:
-        for definition in _wanted(cluster, bare, run, openshift, own):
-            made.append(_apply(cluster, definition))
+        for definition in _render_admission_objects(cluster, bare, run, openshift, own):
+            made.append(_apply_admission_object(cluster, definition))
         yield tuple(_add_account(fabric) if fabric in bare else fabric for fabric in fabrics)
     finally:
         for item in reversed(made):
@@ -66,7 +66,7 @@ def admitted(
                 )
 
 
-def _wanted(
+def _render_admission_objects(
     cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
 ) -> tuple[Resource, ...]:
     """Return the objects that let the pods be admitted, without those that an admin has prepared.
@@ -141,7 +141,7 @@ def _of_others(cluster: Cluster, definition: Resource) -> bool:
     return found is not None and not ours(found)
 
 
-def _apply(cluster: Cluster, definition: Resource) -> Resource:
+def _apply_admission_object(cluster: Cluster, definition: Resource) -> Resource:
     try:
         return {**definition, **cluster.apply(definition, FIELD_MANAGER, dry_run=False)[0]}
     except ApiError as error:

@@ -108,11 +108,11 @@ def _run_client(
     if failure is None and judge_server:
         failure = find_failure(server.wait(most(SLACK), lost))
     elif failure is not None:
-        failure = _left(server, limit, failure) or failure
+        failure = _find_server_failure(server, limit, failure) or failure
     return ran, failure
 
 
-def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
     """Return how the server ended, where that explains more than the client's message: it was killed, and not by its
     limit, or it left the client."""
     server.wait_for(NEVER, SETTLE)

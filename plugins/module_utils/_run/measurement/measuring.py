@@ -224,7 +224,7 @@ def measuring(
     try:
         own = place.take()
         place.restrict()
-        seats = _seats(cluster, fabrics, shared, run, own)
+        seats = _prepare_fabrics(cluster, fabrics, shared, run, own)
         former = [fabric.network.namespace for fabric in fabrics]
         with admitted(cluster, seats.fabrics, run, own, former) as admissible:
             yield dataclasses.replace(seats, fabrics=admissible)
@@ -235,16 +235,18 @@ def measuring(
         place.leave()
 
 
-def _seats(cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, own: bool) -> Seats:
+def _prepare_fabrics(
+    cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, own: bool
+) -> Seats:
     refused: dict[str, Refusal] = {}
     for fabric in fabrics:
-        refusal = _unprepared(fabric, own) or _network(cluster, fabric, shared, run)
+        refusal = _find_missing_prerequisite(fabric, own) or _copy_network(cluster, fabric, shared, run)
         if refusal is not None:
             refused[fabric.name] = refusal
     return Seats(measured(fabrics), refused)
 
 
-def _unprepared(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
+def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
     """What the intent names and an own namespace has not: it is made empty, and no secret is read to be copied into
     it."""
     named = (
@@ -256,7 +258,7 @@ def _unprepared(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
     return Refusal("unprepared", f"The intent says {'; '.join(named)}.") if named and own else None
 
 
-def _network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
+def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
     """Make the copy of a fabric's network, or say why there is none."""
     if not attachment_kind(fabric):
         return None

@@ -20,11 +20,11 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
         raise RdmaError("this run has no observers, through which alone a host is measured")
     found = next((item for item in observers.nodes if item.node == node), None)
     if found is None or found.phase != "ready":
-        raise RdmaError(f"{node} has no observer: {_absence(found)}")
+        raise RdmaError(f"{node} has no observer: {_explain_absence(found)}")
     return observers.namespace, found
 
 
-def _absence(observer: typing.Optional[Observer]) -> str:
+def _explain_absence(observer: typing.Optional[Observer]) -> str:
     if observer is None:
         return "the node is reached by ssh"
     return f"{observer.reason}: {observer.detail}" if observer.detail else observer.reason or observer.phase

@@ -111,7 +111,7 @@ class HealthChecks:
         if not lost or not self._cluster.serves(_POOLS):
             return [node.name for item, node in lost if is_proven(item)]
         pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
-        return [node.name for item, node in lost if is_proven(item) or _rolls(node, pools)]
+        return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
 
     def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return those that the collection has paused, and the nodes as they are now."""
@@ -170,7 +170,7 @@ class HealthChecks:
         }
 
 
-def _rolls(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
+def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
     """Return whether its MachineConfigPool has a roll under way, which may have taken the node down."""
     pool = find_machine_pool(node, pools)
     return pool is not None and pool.wanted_config != pool.current_config and rolls(pool, node)

@@ -175,17 +175,17 @@ class PoolRoller:
             seen = {pool.name: pool for pool in machines.read_machine_pools(self._cluster)}
             now = self._clock() - begin
             for name in tuple(waiting):
-                rolls[name] = _look(rolls[name], seen.get(name), now)
+                rolls[name] = _update_roll(rolls[name], seen.get(name), now)
                 others = self._others(name, seen, inventory)
                 # where none at all is behind, the pool itself says so some seconds later [pkg/controller/node
                 # updateDelay]
                 if others and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
                     rolls[name] = dataclasses.replace(rolls[name], error="", others=tuple(node.name for node in others))
                     del waiting[name]
-                    self._say(_told(rolls[name]))
+                    self._say(_describe_roll(rolls[name]))
                 elif rolls[name].error or (name in seen and current(seen[name])):
                     del waiting[name]
-                    self._say(_told(rolls[name]))
+                    self._say(_describe_roll(rolls[name]))
             if waiting and now >= limit:
                 return tuple(
                     dataclasses.replace(roll, error=self._hangs(name, seen, limit)) if name in waiting else roll
@@ -293,7 +293,7 @@ class PoolRoller:
             ready = [
                 pool.name
                 for pool in settled
-                if _rendered(pool, before[pool.name], _list_names(pool, configs, pools), present)
+                if _is_pool_rendered(pool, before[pool.name], _list_names(pool, configs, pools), present)
             ]
             late = sorted(set(before) - set(ready))
             if not late:
@@ -314,14 +314,14 @@ def _list_names(
     return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
 
 
-def _rendered(pool: MachinePool, before: MachinePool, names: set[str], present: bool) -> bool:
+def _is_pool_rendered(pool: MachinePool, before: MachinePool, names: set[str], present: bool) -> bool:
     # of a KubeletConfig that was never accepted a pool has nothing to take or to lose
     changes = bool(names) if present else not names.isdisjoint(before.sources)
     settled = names <= set(pool.sources) if present else names.isdisjoint(pool.sources)
     return settled and (pool.wanted_config != before.wanted_config or not changes)
 
 
-def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
+def _update_roll(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
     if pool is None:
         return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
     # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
@@ -342,6 +342,6 @@ def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
     )
 
 
-def _told(roll: Roll) -> str:
+def _describe_roll(roll: Roll) -> str:
     how = roll.error or f"{roll.updated} of {roll.machines} machines on {roll.config}, rolls: {roll.rolls}"
     return f"MachineConfigPool {roll.pool}: {how} ({roll.seconds:.0f} s)"

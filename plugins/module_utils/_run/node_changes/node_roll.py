@@ -116,7 +116,7 @@ class NodeRoller:
         :raises LeaseLost: another run changes the cluster
         """
         self._turns.planned = planned
-        found = {step.node: _untouched(step, planned, check_mode) for step in planned.steps}
+        found = {step.node: _build_untouched_outcome(step, planned, check_mode) for step in planned.steps}
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
@@ -279,7 +279,7 @@ class NodeRoller:
             raise
 
 
-def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
+def _build_untouched_outcome(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
     """Return the outcome of a node that the roll does not change."""
     if step.untaken:
         error = not_taken(step.node, step.untaken, "at the reset")

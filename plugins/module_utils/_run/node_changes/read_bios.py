@@ -165,14 +165,14 @@ class BiosReader:
         :raises BmcError: it says nothing, or nothing that can be understood
         """
         session, system = self._session, self.system
-        bios = _understood(session, lambda: resources.parse_bios(session.get(system.bios)))
+        bios = _ask_bmc(session, lambda: resources.parse_bios(session.get(system.bios)))
         errors: list[str] = []
         failures = [bios.refused] if bios.refused else []
-        pending, pending_error = _partly(
+        pending, pending_error = _read_part(
             session, "the settings object", lambda: _read_pending(session, bios), typing.cast(dict[str, typing.Any], {})
         )
-        jobs, lockdown = _held(session, system, errors, failures)
-        found = self._found = self._found or _find(session, system, bios.registry, self._registries)
+        jobs, lockdown = _read_jobs_and_lockdown(session, system, errors, failures)
+        found = self._found = self._found or _find_registry_or_error(session, system, bios.registry, self._registries)
         return NodeBios(
             vendor=system.vendor,
             model=system.model,
@@ -204,9 +204,7 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     :raises BmcError: there is none, or not one alone
     """
     bmc = session.bmc
-    paths = _understood(
-        session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC")
-    )
+    paths = _ask_bmc(session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
     ids = {last(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
         raise session.error(
@@ -246,13 +244,13 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     return next(iter(with_bios.values()))
 
 
-def _find(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
+def _find_registry_or_error(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
     """Find the registry of a BIOS, by its own BMC.
 
     :raises BmcError: the BMC does not answer any more
     """
     try:
-        return Found(_understood(session, lambda: _find_registry(session, system, name, registries)))
+        return Found(_ask_bmc(session, lambda: _find_registry(session, system, name, registries)))
     except BmcError as error:
         if error.cause not in _PARTIAL:
             raise
@@ -281,7 +279,7 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
     )
 
 
-def _held(
+def _read_jobs_and_lockdown(
     session: Session, system: resources.System, errors: list[str], failures: list[str]
 ) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
     """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell.
@@ -293,14 +291,14 @@ def _held(
         return None, None
 
     def part(what: str, ask: typing.Callable[[], T]) -> typing.Optional[T]:
-        found, error = _partly(session, what, ask, None)
+        found, error = _read_part(session, what, ask, None)
         errors.extend([error] if error else [])
         return found
 
     manager = part("manager", lambda: resources.parse_manager(session.get(system.manager)))
     if manager is None:
         return None, None
-    queue = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
+    queue = part("jobs", lambda: _read_bmc_jobs(session, manager.jobs)) if manager.jobs else None
     failed = resources.explain_failed_job(queue or ())
     failures.extend([failed] if failed else [])
     jobs = None if queue is None else resources.parse_bios_jobs(queue)
@@ -313,7 +311,7 @@ def _read_pending(session: Session, bios: resources.Bios) -> dict[str, typing.An
     return resources.parse_pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
 
 
-def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
+def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
     source = "the jobs of the BMC"
     found: list[typing.Mapping[str, typing.Any]] = []
     page = f"{path}?$expand=*($levels=1)"
@@ -335,20 +333,22 @@ def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
     raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
 
 
-def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> tuple[typing.Union[T, U], str]:
+def _read_part(
+    session: Session, what: str, ask: typing.Callable[[], T], otherwise: U
+) -> tuple[typing.Union[T, U], str]:
     """Return a part of the answer, and why it is missing.
 
     :raises BmcError: the BMC does not answer any more
     """
     try:
-        return _understood(session, ask), ""
+        return _ask_bmc(session, ask), ""
     except BmcError as error:
         if error.cause not in _PARTIAL:
             raise
         return otherwise, f"{what} could not be read: {error.what}"
 
 
-def _understood(session: Session, ask: typing.Callable[[], T]) -> T:
+def _ask_bmc(session: Session, ask: typing.Callable[[], T]) -> T:
     try:
         return ask()
     except ParseError as error:

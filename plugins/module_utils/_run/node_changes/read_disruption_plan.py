@@ -105,7 +105,7 @@ def read_plan(
                 )
             }.values()
         ),
-        settings=_settings(reader, namespace),
+        settings=_read_operator_settings(reader, namespace),
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
     )
@@ -141,7 +141,7 @@ def read_plan(
     return add_gate(planned, stand, machine_pools, intent, inventory)
 
 
-def _settings(reader: _Reader, namespace: str) -> OperatorSettings:
+def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings:
     configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
     if not configs:
         reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")

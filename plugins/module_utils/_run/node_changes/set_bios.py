@@ -85,23 +85,23 @@ def set_one(
         reader = BiosReader(session, asked, registries)
         refuse_stranger(session, may.claims, reader.system.identity)
         writer = Writer(session, reader.system, may.claims, may.guard)
-        bios, todo = _decide(session, reader, wanted)
+        bios, todo = _decide_bios_writes(session, reader, wanted)
         if check_mode or not todo:
-            return _change(bios, wanted, todo, check_mode)
+            return _build_bios_change(bios, wanted, todo, check_mode)
         try:
             job = writer.patch(bios.settings_uri, make_body(bios, todo))
         except BmcError as error:
             if error.cause not in _LOOK_AGAIN:
                 raise
-            bios, left = _decide(session, reader, wanted)
+            bios, left = _decide_bios_writes(session, reader, wanted)
             if not left:
                 # it took them before the connection broke, or somebody else has set the same
-                return _change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
+                return _build_bios_change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
             todo, job = left, writer.patch(bios.settings_uri, make_body(bios, left))
-        return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
+        return _build_bios_change(_verify_write(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 
-def _decide(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
+def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
     """Read the BIOS, and decide the values to write.
 
     :raises BmcError: something that is wanted is not to be had
@@ -123,7 +123,7 @@ def _decide(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeB
     return bios, found.writes
 
 
-def _kept(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
+def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
     """Return the BIOS after a write that the BMC said yes to.
 
     :raises BmcError: something of it neither holds nor waits
@@ -144,7 +144,7 @@ def _kept(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> Nod
     return bios
 
 
-def _change(
+def _build_bios_change(
     bios: NodeBios, wanted: Wanted, writes: tuple[BiosWrite, ...], check_mode: bool, job: str = ""
 ) -> BiosChange:
     waiting = waits(bios, wanted) or (check_mode and any(write.reset_required for write in writes))

@@ -50,7 +50,7 @@ def set_firmware(
     """
     end = clock() + LONGEST
     tool = find_tool()
-    seen = _read(hcas, root, chosen)
+    seen = _read_chosen_firmware(hcas, root, chosen)
     planned = list_changes(seen, wishes_of)
     done: list[str] = []
     for change in planned if not dry else ():
@@ -61,9 +61,9 @@ def set_firmware(
                     f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s",
                     f"{told}. Run again",
                 )
-            _set(tool, change, done)
+            _set_firmware_values(tool, change, done)
             done.append(change.address)
-    later = _read(hcas, root, done) if done else NodeFirmware()
+    later = _read_chosen_firmware(hcas, root, done) if done else NodeFirmware()
     after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
     for address in done:
         missed = list_unmet(after[address], wishes_of(address))
@@ -80,7 +80,7 @@ def set_firmware(
     return FirmwareOutcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
 
 
-def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmware:
+def _read_chosen_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmware:
     seen = read_firmware(hcas, root, chosen, every=True)
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
@@ -89,7 +89,7 @@ def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmwa
     return seen if chosen else NodeFirmware(tuple(hca for hca in seen.hcas if hca.settings or hca.errors))
 
 
-def _set(tool: Tool, change: FirmwareChange, done: typing.Sequence[str]) -> None:
+def _set_firmware_values(tool: Tool, change: FirmwareChange, done: typing.Sequence[str]) -> None:
     wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
     finished = command.run(
         [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS

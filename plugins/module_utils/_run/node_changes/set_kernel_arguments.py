@@ -88,10 +88,10 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
             f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
             "List each one by itself, without spaces and quotes",
         )
-    running = parse.parse_command_line(_text(os.path.join(root, "proc/cmdline")))
-    boot = _text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
+    running = parse.parse_command_line(_read_text(os.path.join(root, "proc/cmdline")))
+    boot = _read_text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
     missing = tuple(argument for argument in wanted if argument not in running)
-    loader, refusal = _loader(root)
+    loader, refusal = _find_boot_loader(root)
     if loader is None:
         noted = read_left_arguments(root)
         return ArgumentsOutcome(
@@ -102,18 +102,20 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
         noted = read_left_arguments(root)
         return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
-    after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
+    after = tuple(
+        argument for argument in dict.fromkeys(wanted) if argument in before or _is_argument_missing(entries, argument)
+    )
     due = (
         after != before
         or (own is not None and (not after or loader.unfinished()))
-        or any(_lack(entries, argument) for argument in after)
+        or any(_is_argument_missing(entries, argument) for argument in after)
     )
     conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
     if conflict:
         return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name)
     if due and not dry:
         loader.write(before, after)
-        late = [argument for argument in after if _lack(loader.entries(), argument)]
+        late = [argument for argument in after if _is_argument_missing(loader.entries(), argument)]
         if late:
             raise RdmaError(
                 f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
@@ -122,11 +124,11 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
 
 
-def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
+def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> bool:
     return any(argument not in entry for entry in entries)
 
 
-def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
+def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
     """Return the boot loader's own tool, or why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
@@ -151,10 +153,10 @@ class _Grub:
         self._tool, self._file, self._made = tool, os.path.join(root, DROP_IN), os.path.join(root, _GRUB)
 
     def own(self) -> typing.Optional[Arguments]:
-        return parse.drop_in(_text(self._file)) if os.path.lexists(self._file) else None
+        return parse.drop_in(_read_text(self._file)) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.parse_grub_entries(_text(self._made))
+        return parse.parse_grub_entries(_read_text(self._made))
 
     def unfinished(self) -> bool:
         return os.stat(self._file).st_mtime_ns > os.stat(self._made).st_mtime_ns
@@ -166,7 +168,7 @@ class _Grub:
     def write(self, before: Arguments, after: Arguments) -> None:
         # an empty one stays until GRUB is without it, so that a run that was killed is taken up
         write_text(self._file, grub_drop_in(after))
-        _run([self._tool])
+        _run_tool([self._tool])
         if not after:
             remove(self._file)
 
@@ -181,10 +183,10 @@ class _Grubby:
         self._tool, self._file = tool, os.path.join(root, RECORD)
 
     def own(self) -> typing.Optional[Arguments]:
-        return tuple(_text(self._file).split()) if os.path.lexists(self._file) else None
+        return tuple(_read_text(self._file).split()) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.parse_grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
+        return parse.parse_grubby_entries(_run_tool([self._tool, "--info=ALL"]).stdout)
 
     def unfinished(self) -> bool:
         # what is noted and not to be there any more makes a difference by itself
@@ -207,23 +209,23 @@ class _Grubby:
         write_text(self._file, "".join(f"{argument}\n" for argument in dict.fromkeys((*before, *after))))
         gone = [argument for argument in before if argument not in after]
         if gone:
-            _run([self._tool, "--update-kernel=ALL", f"--remove-args={' '.join(gone)}"])
+            _run_tool([self._tool, "--update-kernel=ALL", f"--remove-args={' '.join(gone)}"])
         if after:
-            _run([self._tool, "--update-kernel=ALL", f"--args={' '.join(after)}"])
+            _run_tool([self._tool, "--update-kernel=ALL", f"--args={' '.join(after)}"])
         if after:
             write_text(self._file, "".join(f"{argument}\n" for argument in after))
         else:
             remove(self._file)
 
 
-def _run(argv: typing.Sequence[str]) -> command.Finished:
+def _run_tool(argv: typing.Sequence[str]) -> command.Finished:
     finished = command.run(argv, _SECONDS)
     if finished.rc != 0:
         raise RdmaError(finished.failure, "Run it on the node as root, and correct what it says")
     return finished
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="backslashreplace") as file:
             return file.read()

@@ -56,9 +56,9 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
     :raises RdmaError: a key, a path or a value is none, a file can't be read or written, or the kernel takes a value
         not
     """
-    _refuse(sysctl, sysfs)
+    _refuse_invalid_settings(sysctl, sysfs)
     before = {
-        name: _text(os.path.join(root, name)) if os.path.lexists(os.path.join(root, name)) else ""
+        name: _read_text(os.path.join(root, name)) if os.path.lexists(os.path.join(root, name)) else ""
         for name in (SYSCTL, TMPFILES)
     }
     absent: list[str] = []
@@ -69,8 +69,8 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
         if not os.path.exists(path):
             absent.append(key)
             continue
-        now = _text(path).strip()
-        chosen, number = _choose(value, now), value.lstrip("<>")
+        now = _read_text(path).strip()
+        chosen, number = _choose_sysctl_value(value, now), value.lstrip("<>")
         if chosen != now:
             due.append((path, chosen, f"sysctl {key}: {now} -> {chosen}"))
         # what is within its bound by others than our own file is left to them
@@ -81,7 +81,7 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
         if not paths:
             absent.append(pattern)
         for path in paths:
-            now = _text(path).strip()
+            now = _read_text(path).strip()
             if value != now and f"[{value}]" not in now.split():
                 due.append((path, value, f"{os.path.join('/', os.path.relpath(path, root))}: {now} -> {value}"))
     after = {
@@ -94,13 +94,13 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
     ]
     if not dry:
         for name, text in files:
-            _put(os.path.join(root, name), text)
+            _write_or_remove(os.path.join(root, name), text)
         for path, value, _line in due:
-            _set(path, value)
+            _set_kernel_value(path, value)
     return SettingsOutcome(tuple(changes), tuple(absent), "".join(before.values()), "".join(after.values()))
 
 
-def _refuse(sysctl: Values, sysfs: Values) -> None:
+def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
     """:raises RdmaError: what is not of the form that the kernel's files have"""
     wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
     wrong += [value for value in sysctl.values() if not (_VALUE.match(value) or _BOUND.match(value))]
@@ -111,7 +111,7 @@ def _refuse(sysctl: Values, sysfs: Values) -> None:
         )
 
 
-def _choose(value: str, now: str) -> str:
+def _choose_sysctl_value(value: str, now: str) -> str:
     """Choose the value of a sysctl: the value itself; of a bound the number, or the present value where that is within
     the bound."""
     bound = _BOUND.match(value)
@@ -122,7 +122,7 @@ def _choose(value: str, now: str) -> str:
     return now if within else bound[2]
 
 
-def _put(path: str, text: str) -> None:
+def _write_or_remove(path: str, text: str) -> None:
     if not text:
         remove(path)
         return
@@ -130,7 +130,7 @@ def _put(path: str, text: str) -> None:
     write_text(path, text)
 
 
-def _set(path: str, value: str) -> None:
+def _set_kernel_value(path: str, value: str) -> None:
     """:raises RdmaError: the kernel refuses the value, or has another one afterwards"""
     try:
         with open(path, "w", encoding="ascii") as file:
@@ -140,14 +140,14 @@ def _set(path: str, value: str) -> None:
             f"{path} does not take {value}: {error.strerror}",
             "See what the kernel of the node has for it, and become root",
         ) from error
-    now = _text(path).strip()
+    now = _read_text(path).strip()
     if now != value and f"[{value}]" not in now.split():
         raise RdmaError(
             f"{path} was given {value}, and has {now[:100]}", "See what else sets it on the node, such as TuneD"
         )
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="backslashreplace") as file:
             return file.read(_MOST)

@@ -66,7 +66,7 @@ def ask_mirror(
             image.name,
             on_mirror(image.name, mirror),
             image.needed_by,
-            _put(image.name, image.by_system, mirror),
+            _render_copy_command(image.name, image.by_system, mirror),
             "silent",
             "",
             image.by_system,
@@ -74,11 +74,11 @@ def ask_mirror(
         for image in pulls.images
     ]
     for chart in pulls.charts:
-        place = on_mirror(_name(chart), mirror)
+        place = on_mirror(_format_image_name(chart), mirror)
         # a repository that has no mirror is no registry; Helm has told whether it has the chart
-        if not chart.repository or place != _name(chart):
+        if not chart.repository or place != _format_image_name(chart):
             put = render.pushed(chart, mirror) if chart.repository else (render.copied(chart.image, mirror),)
-            wanted.append(MirrorAnswer(_name(chart), place, chart.needed_by, put, "silent"))
+            wanted.append(MirrorAnswer(_format_image_name(chart), place, chart.needed_by, put, "silent"))
     said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
     answers = []
     for item in wanted:
@@ -89,7 +89,7 @@ def ask_mirror(
     return MirrorFacts(tuple(answers), pulls.unlisted, unchanged)
 
 
-def _name(chart: ChartPull) -> str:
+def _format_image_name(chart: ChartPull) -> str:
     """As an image of a registry."""
     return (
         chart.image
@@ -97,5 +97,5 @@ def _name(chart: ChartPull) -> str:
     )
 
 
-def _put(name: str, by_system: bool, mirror: Mirror) -> tuple[str, ...]:
+def _render_copy_command(name: str, by_system: bool, mirror: Mirror) -> tuple[str, ...]:
     return (render.copied(f"{name}-SYSTEM", mirror),) if by_system else (render.copied(name, mirror),)

@@ -75,7 +75,7 @@ def _spaces(wishes: typing.Iterable[OperatorWish], seen: OlmState) -> frozenset[
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
 
-def _place(item: Resource) -> Place:
+def _get_namespaced_name(item: Resource) -> Place:
     return str(mapping_at(item, "metadata").get("namespace", "")), name_of(item)
 
 
@@ -88,9 +88,9 @@ def take(seen: OlmState, change: KindUpdate) -> OlmState:
     after = {} if change.action == "replace" else dict(getattr(seen, field))
     for item in change.items:
         if change.action == "drop":
-            after.pop(_place(item), None)
+            after.pop(_get_namespaced_name(item), None)
         else:
-            after[_place(item)] = parse(item)
+            after[_get_namespaced_name(item)] = parse(item)
     return dataclasses.replace(seen, **{field: after})
 
 
@@ -237,7 +237,7 @@ class Installer:
             if nexts and all(stand.phase != "waiting" for stand in stands):
                 return stands
             if now - start >= limit:
-                return stands or tuple(_unread(wish, unread) for wish in wishes)
+                return stands or tuple(_build_unread_status(wish, unread) for wish in wishes)
             for step in nexts:
                 self._act(step, now)
             explained = self._explained(nexts, seen, now)
@@ -294,10 +294,12 @@ class Installer:
                 if error.status == 0:
                     return
                 self._approved[place] = error.text
-        if step.again and self._is_due("again", *_split(stand.subscription), AGAIN_SECONDS, now):
+        if step.again and self._is_due("again", *_split_namespaced_name(stand.subscription), AGAIN_SECONDS, now):
             with contextlib.suppress(ApiError):
                 self._cluster.patch(
-                    "Subscription", *_split(stand.subscription), {"metadata": {"annotations": {AGAIN: self._stamp()}}}
+                    "Subscription",
+                    *_split_namespaced_name(stand.subscription),
+                    {"metadata": {"annotations": {AGAIN: self._stamp()}}},
                 )
 
     @staticmethod
@@ -352,12 +354,12 @@ def passing() -> typing.Iterator[None]:
             raise
 
 
-def _split(place: str) -> Place:
+def _split_namespaced_name(place: str) -> Place:
     namespace, _slash, name = place.partition("/")
     return namespace, name
 
 
-def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStatus:
+def _build_unread_status(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStatus:
     why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
     return OperatorStatus(
         wish.package,

@@ -68,7 +68,7 @@ def lint(
     """
     if not policies:
         return ()
-    found = [_finding(fabric, item) for policy in policies for item in find_objections(policy, world)]
+    found = [_make_objection_finding(fabric, item) for policy in policies for item in find_objections(policy, world)]
     modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
     found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
@@ -104,7 +104,7 @@ def remaining(
     return kept if any(item["fabric"] for item in kept) else []
 
 
-def _finding(fabric: Fabric, item: Objection) -> Finding:
+def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
     outcome = {
         "webhook": "The operator's webhook refuses it. ",

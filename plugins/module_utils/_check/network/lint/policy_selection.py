@@ -76,7 +76,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
             hca.pci is not None
             and not hca.is_virtual
             and hca.pci.address not in reported
-            and _takes(policy, hca, hca.pci)
+            and _may_select_hca(policy, hca, hca.pci)
         ):
             unseen.setdefault(_explain_unreported(hca, hca.pci, world), []).append(
                 f"{hca.name} at {hca.pci.address} ({hca.pci.vendor}:{hca.pci.device})"
@@ -88,7 +88,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
     return "; ".join(lines) or "the operator reports no other interface of the node"
 
 
-def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
+def _may_select_hca(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
     """Return whether the policy would select this HCA if the operator reported it."""
     names = [netdev.name for netdev in hca.netdevs] or [""]
     return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)

@@ -67,10 +67,10 @@ class TuningRow:
 def fits(rule: str, value: str) -> bool:
     """Return whether a rule accepts a value: one of several with | between them, each a value, or ``>=N`` or ``<=N`` of
     the number that it begins with."""
-    return any(_fits(option.strip(), value) for option in rule.split("|"))
+    return any(_is_fitting_value(option.strip(), value) for option in rule.split("|"))
 
 
-def _fits(option: str, value: str) -> bool:
+def _is_fitting_value(option: str, value: str) -> bool:
     bound = _BOUND.match(option)
     if not bound:
         return option == value
@@ -91,11 +91,11 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
     :param best: taken where the rule takes it
     """
     options = [option.strip() for option in rule.split("|")]
-    option = next((option for option in options if best and _fits(option, best)), options[0])
+    option = next((option for option in options if best and _is_fitting_value(option, best)), options[0])
     bound = _BOUND.match(option)
     if not bound:
         return "", option
-    return bound.group(1)[0], best if best and _fits(option, best) else bound.group(2)
+    return bound.group(1)[0], best if best and _is_fitting_value(option, best) else bound.group(2)
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:

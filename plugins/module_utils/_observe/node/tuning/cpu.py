@@ -35,7 +35,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     rows.file("turbo", sysfs, f"{_CPUS}/cpufreq/boost", parse.on_off)
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
     _of_numa_nodes(rows, sysfs)
-    held = _held(rows, devices)
+    held = _read_held_latency(rows, devices)
     online = sysfs.value(f"{_CPUS}/online", parse.parse_cpu_list)
     if online is None:
         rows.unread(
@@ -49,7 +49,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
         folder = f"{_CPUS}/cpu{cpu}"
         rows.file("governor", sysfs, f"{folder}/cpufreq/scaling_governor", parse.word, cpu)
         rows.file("cpu_driver", sysfs, f"{folder}/cpufreq/scaling_driver", parse.word, cpu)
-        _idle(rows, sysfs, folder, cpu, held)
+        _read_idle_latency(rows, sysfs, folder, cpu, held)
 
 
 def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
@@ -67,7 +67,7 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
             )
 
 
-def _held(rows: Rows, devices: SysfsReader) -> int:
+def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
     """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
     already."""
     before = len(devices.errors)
@@ -83,7 +83,7 @@ def _held(rows: Rows, devices: SysfsReader) -> int:
     return _NOT_HELD
 
 
-def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
+def _read_idle_latency(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
     """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
     (drivers/cpuidle/governor.c)."""
     before, deepest = len(sysfs.errors), None

@@ -48,17 +48,17 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     rows.file("swap_kib", proc, "swaps", parse.parse_swap_kib)
     rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.chosen)
     rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.chosen)
-    _hugepages(rows, sysfs)
+    _read_hugepages(rows, sysfs)
     rows.file("pci_realloc", proc, "cmdline", parse.pci_realloc)
     rows.add("kernel", os.uname().release)
     rows.add("ib_umad", "loaded" if os.path.isdir(os.path.join(sysfs.folder, "module/ib_umad")) else "absent")
     rows.file("rdma_shared", sysfs, "module/ib_core/parameters/netns_mode", parse.on_off)
-    _processes(rows, proc)
-    rows.file("tuned", host, "etc/tuned/active_profile", _profile)
-    _faults(rows, devices)
+    _read_processes(rows, proc)
+    rows.file("tuned", host, "etc/tuned/active_profile", _parse_tuned_profile)
+    _read_kernel_faults(rows, devices)
 
 
-def _hugepages(rows: Rows, sysfs: SysfsReader) -> None:
+def _read_hugepages(rows: Rows, sysfs: SysfsReader) -> None:
     before = len(sysfs.errors)
     rows.absent("hugepages")
     for name in sysfs.names("kernel/mm/hugepages"):
@@ -75,7 +75,7 @@ def _hugepages(rows: Rows, sysfs: SysfsReader) -> None:
         rows.unread(sysfs.errors[before], "hugepages")
 
 
-def _processes(rows: Rows, proc: SysfsReader) -> None:
+def _read_processes(rows: Rows, proc: SysfsReader) -> None:
     """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
     count.
 
@@ -86,8 +86,8 @@ def _processes(rows: Rows, proc: SysfsReader) -> None:
     before, balances = len(proc.errors), False
     rows.absent("memlock")
     for pid in proc.names(""):
-        name = _text(proc, pid, "comm").rstrip("\n") if pid.isdigit() else ""
-        if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_text(proc, pid, "status")):
+        name = _read_process_file(proc, pid, "comm").rstrip("\n") if pid.isdigit() else ""
+        if name not in (*_RUNTIMES, _BALANCER) or not parse.is_of_node(_read_process_file(proc, pid, "status")):
             continue
         if name in _RUNTIMES:
             rows.file("memlock", proc, f"{pid}/limits", parse.memlock, name)
@@ -98,7 +98,7 @@ def _processes(rows: Rows, proc: SysfsReader) -> None:
         rows.add("irqbalance", "runs" if balances else "absent")
 
 
-def _text(proc: SysfsReader, pid: str, name: str) -> str:
+def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
     """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
@@ -107,14 +107,14 @@ def _text(proc: SysfsReader, pid: str, name: str) -> str:
         return ""
 
 
-def _profile(text: str) -> str:
+def _parse_tuned_profile(text: str) -> str:
     """Several profiles stand in one line; NTO writes that of the node alone."""
     if not re.match(r"\A[A-Za-z0-9_.\- ]{0,200}\Z", text):
         raise ParseError("etc/tuned/active_profile", text, "names of profiles")
     return text.strip() or "none"
 
 
-def _faults(rows: Rows, devices: SysfsReader) -> None:
+def _read_kernel_faults(rows: Rows, devices: SysfsReader) -> None:
     path = os.path.join(devices.folder, "kmsg")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -126,7 +126,7 @@ def _faults(rows: Rows, devices: SysfsReader) -> None:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return
     try:
-        found = kernel_log.parse_faults(_records(handle))
+        found = kernel_log.parse_faults(_list_log_records(handle))
     except OSError as error:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return
@@ -138,7 +138,7 @@ def _faults(rows: Rows, devices: SysfsReader) -> None:
         rows.add("kernel_log", "none")
 
 
-def _records(handle: int) -> typing.Iterator[str]:
+def _list_log_records(handle: int) -> typing.Iterator[str]:
     for _count in range(_MOST_RECORDS):
         try:
             record = os.read(handle, _RECORD)

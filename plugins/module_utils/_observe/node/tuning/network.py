@@ -39,7 +39,7 @@ def read(
         if hca.is_virtual or hca.rdma_device is None:
             continue
         for netdev in hca.netdevs:
-            _arp(rows, proc, netdev.name, hca.name)
+            _read_arp_settings(rows, proc, netdev.name, hca.name)
             if any(port.link_layer == "Ethernet" for port in hca.ports):
                 rows.file(
                     "mtu",
@@ -48,10 +48,10 @@ def read(
                     parse.at_least_zero,
                     hca.name,
                 )
-                _roce(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
+                _read_roce_settings(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
         for port in hca.ports:
             if port.link_layer == "Ethernet":
-                _device(
+                _read_traffic_classes(
                     rows,
                     reader_of(readers, f"class/infiniband/{hca.rdma_device}"),
                     configfs,
@@ -61,7 +61,7 @@ def read(
                 )
 
 
-def _arp(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
+def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
     """Read the ARP settings. The greater one of all interfaces' and its own is in force
     (Documentation/networking/ip-sysctl.rst)."""
     for row in _ARP:
@@ -73,12 +73,12 @@ def _arp(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
             rows.add(row, max(value for value in values if value is not None), hca)
 
 
-def _roce(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
+def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
     """Trust, PFC and ECN of an interface: ``dcb`` asks any driver, files of sysfs are of NVIDIA's packages alone."""
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
         rows.file("roce_trust", sysfs, f"class/net/{netdev}/qos/trust", parse.word, hca)
-    _dcb(rows, netdev, hca, by_file)
+    _read_dcb_settings(rows, netdev, hca, by_file)
     before, states = len(sysfs.errors), []
     for priority in _PRIORITIES:
         both = [
@@ -94,7 +94,7 @@ def _roce(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
         rows.add("roce_ecn", ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
 
 
-def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
+def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     of_tool = ("roce_pfc", "roce_dscp", *(() if trust_known else ("roce_trust",)))
     try:
         tool = command.require("dcb", "iproute2 (Debian) or iproute (RHEL), 5.11 or newer")
@@ -122,7 +122,9 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     rows.add("roce_dscp", " ".join(f"{dscp}:{priority}" for dscp, priority in sorted(by_dscp.items())) or "none", hca)
 
 
-def _device(rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str) -> None:
+def _read_traffic_classes(
+    rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str
+) -> None:
     """Read the values that the driver puts into packets of programs that set none themselves."""
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca

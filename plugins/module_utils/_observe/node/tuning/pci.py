@@ -106,7 +106,7 @@ def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typi
     for function in (*cards, *hcas):
         rows.add("pci_way", " ".join((function.path.root, *function.path.functions)), function.name)
     _numa_told(rows, host.sysfs, (*cards, *hcas))
-    isolated = _isolated(rows, host.sysfs)
+    isolated = _read_isolated_cpus(rows, host.sysfs)
     for hca in hcas:
         rows.file(
             "hca_model",
@@ -115,21 +115,21 @@ def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typi
             lambda text: f"{parse.parse_hexadecimal(text):04x}",
             hca.name,
         )
-        rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
+        rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _format_numa_node, hca.name)
         rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
-        _requests(rows, hca)
-        _interrupts(rows, host.proc, hca, isolated)
+        _read_pcie_requests(rows, hca)
+        _read_interrupt_locality(rows, host.proc, hca, isolated)
     for port, sysfs in {hca.path.functions[0]: hca.sysfs for hca in hcas if len(hca.path.functions) > 1}.items():
-        _ordering(rows, "relaxed_ordering_root", Function(port, port, sysfs))
+        _read_relaxed_ordering(rows, "relaxed_ordering_root", Function(port, port, sysfs))
     rows.absent("gpu_numa", "gpu_link_width", "gpu_nic_path", "acs")
     for card in cards:
-        rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _numa, card.name)
-        _ordering(rows, "relaxed_ordering_gpu", card)
-        _width(rows, card)
-        _nearest(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
+        rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _format_numa_node, card.name)
+        _read_relaxed_ordering(rows, "relaxed_ordering_gpu", card)
+        _read_gpu_link_width(rows, card)
+        _read_nearest_hca(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
 
 
-def _numa(text: str) -> str:
+def _format_numa_node(text: str) -> str:
     node = parse.parse_numa_node(text)
     return "none" if node is None else str(node)
 
@@ -150,7 +150,7 @@ def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Functi
         )
 
 
-def _isolated(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
+def _read_isolated_cpus(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
     """CPUs that the kernel keeps free for jobs; None where that is not known."""
     before = len(sysfs.errors)
     found = [sysfs.value(f"{_CPUS}/{name}", parse_cpu_list) for name in ("isolated", "nohz_full")]
@@ -175,7 +175,7 @@ def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> t
     return space
 
 
-def _requests(rows: Rows, hca: Function) -> None:
+def _read_pcie_requests(rows: Rows, hca: Function) -> None:
     of_requests = ("max_read_request", "relaxed_ordering", "max_payload")
     space = _read_space(rows, hca, 64, *of_requests)
     if space is None:
@@ -189,7 +189,7 @@ def _requests(rows: Rows, hca: Function) -> None:
     rows.add("max_payload", sends.current, hca.name)
 
 
-def _ordering(rows: Rows, row: str, function: Function) -> None:
+def _read_relaxed_ordering(rows: Rows, row: str, function: Function) -> None:
     space = _read_space(rows, function, 64, row)
     asks = None if space is None else pci_config.parse_requests(space)
     if asks is not None:
@@ -198,7 +198,9 @@ def _ordering(rows: Rows, row: str, function: Function) -> None:
         rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
 
 
-def _interrupts(rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
+def _read_interrupt_locality(
+    rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]
+) -> None:
     """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
     kept free for jobs."""
     before = len(hca.sysfs.errors) + len(proc.errors)
@@ -219,7 +221,7 @@ def _interrupts(rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.O
         rows.add("irq_isolated", "isolated" if served & isolated else "apart", hca.name)
 
 
-def _width(rows: Rows, card: Function) -> None:
+def _read_gpu_link_width(rows: Rows, card: Function) -> None:
     """Lanes only: a GPU that idles slows its link down, and that is no fault."""
     before = len(card.sysfs.errors)
     current, most, slot = (
@@ -233,7 +235,7 @@ def _width(rows: Rows, card: Function) -> None:
         rows.add("gpu_link_width", "full" if current >= could else f"x{current} of x{could}", card.address)
 
 
-def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
+def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
     """Read the distance to the nearest HCA, and the bridges on that path that send packets up to the host though they
     could go straight.
 

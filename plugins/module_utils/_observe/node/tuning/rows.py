@@ -55,7 +55,7 @@ class Rows:
 
     def result(self) -> NodeTuning:
         rows = {
-            row: tuple(RowReading(value, _condensed(where)) for value, where in sorted(values.items()))
+            row: tuple(RowReading(value, _summarize_locations(where)) for value, where in sorted(values.items()))
             for row, values in self._found.items()
         }
         return NodeTuning(
@@ -67,7 +67,7 @@ class Rows:
         )
 
 
-def _condensed(where: typing.Sequence[Where]) -> tuple[str, ...]:
+def _summarize_locations(where: typing.Sequence[Where]) -> tuple[str, ...]:
     cpus = [item for item in where if isinstance(item, int)]
     names = sorted({item for item in where if isinstance(item, str)}, key=natural)
     return (*([ranges(cpus)] if cpus else []), *names)
