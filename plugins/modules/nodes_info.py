@@ -156,13 +156,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
     PYTHON,
     ObserveRequest,
+    count_parallel,
     look,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-
-#: nodes that are asked at the same time; those that listen for switches only wait
-_MOST_ASKED, _MOST_LISTENERS = 64, 512
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -187,7 +185,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         options["beside_infiniband"],
     )
     namespace, observers = ("", ()) if chosen == set() else _read_observers(folder, chosen)
-    parallel = options["parallel"] or (_MOST_LISTENERS if set(kinds) & set(list_kinds_at(SWITCHES)) else _MOST_ASKED)
+    parallel = options["parallel"] or count_parallel(kinds)
     unanswered: dict[str, bool] = {}
     lacks: dict[str, bool] = {}
 

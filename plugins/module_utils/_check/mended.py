@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing
 
+from .._model.operators.sriov_operator import NO_OPERATOR
 from .._model.run.findings import FAIL, Finding
 
 _MADE = ("platform", "operators", "network", "virtual_functions")
@@ -45,8 +46,6 @@ NEVER = (
     "bandwidth.link",
     "collectives.cleanup",
 )
-#: what the finding about the SR-IOV network operator measures where none is there: a run may install it
-NO_OPERATOR = "none"
 #: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what
 #: would be made
 KNOWN = (

@@ -913,7 +913,7 @@ def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
         PoolPlan("", ("c",), 1, 1, ""),
     )
     nodes = (NodePlan("a", "reboot", rolled_by="worker"), NodePlan("b", "reboot", rolled_by="gpu"))
-    missed = machine_config.report_not_rolled(DisruptionPlan(nodes, pools), (Roll("gpu", 1),))
+    missed = machine_config.report_not_rolled(DisruptionPlan(nodes, pools), (Roll("gpu", 1, "b", 1, 1),))
     assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
     assert list(machine_config.report_not_rolled(None, ())) == []
 
@@ -927,13 +927,13 @@ def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> 
         DisruptionPlan((rolled,), (dataclasses.replace(pool, nodes=()),)),
     )
     for planned in plans:
-        (found,) = machine_config.report_not_rolled(planned, (Roll("worker", 1),))
+        (found,) = machine_config.report_not_rolled(planned, (Roll("worker", 1, "b", 1, 1),))
         assert (found.status, found.subject) == ("unknown", SUBJECT) and "contradicts itself" in found.why
     missed = list(machine_config.report_not_rolled(plans[0], ()))
     assert "nobody waited for it" in missed[0].why
     # of a node about which nothing is known another finding says so
     unknown = dataclasses.replace(rolled, action="unknown", rolled_by="")
-    assert list(machine_config.report_not_rolled(DisruptionPlan((unknown,), (pool,)), (Roll("worker", 1),))) == []
+    assert list(machine_config.report_not_rolled(DisruptionPlan((unknown,), (pool,)), (Roll("worker", 1, "b", 1, 1),))) == []
 
 
 IN_FORCE = dataclasses.replace(KUBELET, refusal="", there=True)

@@ -146,7 +146,17 @@ def test_no_program_gets_a_value_as_an_option(program: str, value: str, monkeypa
 
 
 #: functions whose argument is a command line
-RUNS = ("run", "_run", "Popen", "_bounded", "_query", "_documents")
+RUNS = (
+    "run",
+    "_run",
+    "Popen",
+    "_limit_command",
+    "_read_helm_documents",
+    "_run_helm",
+    "_run_in_container",
+    "_run_port_query",
+    "_run_tool",
+)
 #: words of command lines that are no constants, by file: none of them is a value from outside that may begin with a
 #: dash
 WORDS: dict[str, dict[str, str]] = {

@@ -131,7 +131,7 @@ def test_nothing_that_is_missing_fails_the_module(
     )
     seen = look(capsys, kubeconfig=str(tmp_path / "none"))
     said = f"kubeconfig none in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): there is no such file"
-    assert seen["named"] and seen["error"] == said and "Check the kubeconfig" in seen["remedy"]
+    assert seen["named"] and seen["error"] == said and "Name a kubeconfig that is there: -e" in seen["remedy"]
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert "API server http://127.0.0.1:1: no answer from the API server" in seen["error"]
     monkeypatch.setattr(cluster, "HAS_KUBERNETES", False)

@@ -12,9 +12,8 @@ import typing
 from ..._analysis.controllers.image_pull import Keys, concerns, explain
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
-from ..._model.operators.sriov_operator import OperatorFacts, OperatorInstallation
+from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..mended import NO_OPERATOR
 
 #: pods with a warning of their own; the config daemons of a thousand nodes may have one cause
 _TROUBLES = 20

@@ -18,6 +18,9 @@ from ..kubernetes.objects import ClusterNode, Workload
 from .feature_discovery import FeatureDiscovery
 from .nvidia import NicPolicy
 
+#: measured in the finding about the operator where the cluster has none: a run may install it
+NO_OPERATOR = "none"
+
 
 @dataclasses.dataclass(frozen=True)
 class StateVf:

@@ -15,6 +15,7 @@ from ..._analysis.controllers.observers import line
 from ..._model.base.errors import ParseError, RdmaError, wrap_unforeseen
 from ..._model.kubernetes.objects import Answer, Container
 from ..._model.kubernetes.observers import HOST, Observer
+from ..._model.run.fact_kinds import SWITCHES, list_kinds_at
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.pod_exec import PARALLEL, Limits, on_many, run
 from ..._observe.node.look import __name__ as LOOK
@@ -31,6 +32,8 @@ _DATE_SECONDS = 30.0
 _DATE_BYTES = 4096
 #: characters of what a look that failed has said
 _WORDS = 300
+#: nodes that are asked at the same time; those that listen for switches only wait
+_MOST_ASKED, _MOST_LISTENERS = 64, 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +68,11 @@ class _Timed(typing.NamedTuple):
     asked: float
     answered: float
     closer: typing.Optional[Moment]
+
+
+def count_parallel(kinds: typing.Iterable[str]) -> int:
+    """Return how many nodes are asked for these kinds of facts at the same time."""
+    return _MOST_LISTENERS if not set(list_kinds_at(SWITCHES)).isdisjoint(kinds) else _MOST_ASKED
 
 
 def look(
