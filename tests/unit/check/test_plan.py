@@ -933,7 +933,8 @@ def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> 
     assert "nobody waited for it" in missed[0].why
     # of a node about which nothing is known another finding says so
     unknown = dataclasses.replace(rolled, action="unknown", rolled_by="")
-    assert list(machine_config.report_not_rolled(DisruptionPlan((unknown,), (pool,)), (Roll("worker", 1, "b", 1, 1),))) == []
+    rolls = (Roll("worker", 1, "b", 1, 1),)
+    assert list(machine_config.report_not_rolled(DisruptionPlan((unknown,), (pool,)), rolls)) == []
 
 
 IN_FORCE = dataclasses.replace(KUBELET, refusal="", there=True)
