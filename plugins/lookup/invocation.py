@@ -15,6 +15,7 @@ description:
     C(ansible-playbook).
   - Fails if a tag is not the name of a stage, if no stage remains, or with C(--start-at-task). The message lists the
     stages. Ansible itself would run nothing and exit with 0.
+  - Fails if the inventory plugin gave no nodes and C(--limit) leaves out localhost, where the cause would be reported.
   - Use it in C(hosts) of a play, because Ansible evaluates C(hosts) regardless of the tags.
 options:
   _terms:
@@ -43,7 +44,12 @@ import ansible.context
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import ONLY_LISTS, explain_refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
+    ONLY_LISTS,
+    explain_limit,
+    explain_refusal,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
 
 
@@ -57,6 +63,7 @@ class LookupModule(LookupBase):
         if any(given.get(name) for name in ONLY_LISTS):
             return terms
         wrong = explain_refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
+        wrong = wrong or explain_limit(given.get("subset"), first())
         if wrong:
             raise AnsibleLookupError(wrong)
         return terms

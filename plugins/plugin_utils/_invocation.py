@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import nearest
@@ -40,4 +41,20 @@ def explain_refusal(
         ""
         if left
         else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
+    )
+
+
+def explain_limit(subset: typing.Optional[str], cause: str) -> str:
+    """Return why a run with ``--limit`` would judge nothing: the inventory gives no nodes, and localhost, which would
+    say so, is left out. Empty when localhost takes part, or the inventory was read.
+
+    :param subset: value of ``--limit``
+    :param cause: why the inventory gave no nodes
+    """
+    # the implicit localhost matches neither "all" nor a pattern
+    if not cause or not subset or "localhost" in re.split(r"[,:]", subset):
+        return ""
+    return (
+        f"the inventory gives no nodes: {cause}. No stage would run, since --limit '{subset}' leaves out localhost."
+        f" Correct the cause, and name localhost as well: --limit 'localhost,{subset}'"
     )

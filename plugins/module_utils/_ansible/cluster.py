@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import typing
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -32,6 +33,10 @@ from .module import INTENT_SPEC
 
 #: characters of a line of progress
 MOST_LINE = 2000
+#: seconds for the first answer of the API server. The client itself waits without end for a server that takes the
+#: connection and says nothing, and tries an address that swallows everything for minutes
+FIRST_ANSWER = 30.0
+_Answer = typing.TypeVar("_Answer")
 
 try:
     import kubernetes
@@ -108,7 +113,9 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
     """
     found.examine()
     try:
-        return get_api_client(**options)
+        return wait_for_answer(FIRST_ANSWER, lambda: get_api_client(**options), found.where)
+    except ApiError:
+        raise
     except ApiException as problem:
         refused = api_error(problem, found.where)
         error = ApiError(refused.status, refused.reason, found.masked(refused.text), found.where)
@@ -126,6 +133,34 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
         error = ApiError(0, CONFIGURATION, found.masked(str(problem) or type(problem).__name__), found.where)
     # not from the problem: its text may hold the token
     raise error from None
+
+
+def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
+    """Return the answer, if it comes in time.
+
+    :param limit: seconds
+    :param where: what leads to the API server
+    :raises ApiError: it does not
+    """
+    answers: list[_Answer] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        # it is raised again where somebody waits for it
+        except BaseException as error:
+            errors.append(error)
+
+    # a daemon: what still waits for an answer must not keep the process alive
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise ApiError(0, "Unreachable", f"no answer from the API server within {limit:g} s", where)
+    return answers[0]
 
 
 def end_by_interrupt() -> None:

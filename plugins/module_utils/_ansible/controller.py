@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import threading
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -23,13 +22,8 @@ from .._observe.kubernetes.errors import ApiError
 from .._observe.kubernetes.rights import observe
 from .._observe.operators.sriov_operator import namespace_of_operator
 from .._observe.process.command import run
-from .cluster import connect, library, select_options
+from .cluster import FIRST_ANSWER, connect, library, select_options, wait_for_answer
 from .credentials import find_credentials
-
-#: seconds for the first answer of the API server. The client itself tries an address that swallows everything for
-#: minutes
-LIMIT = 30.0
-_Answer = typing.TypeVar("_Answer")
 
 
 def look(
@@ -37,7 +31,7 @@ def look(
     intent: typing.Optional[Intent],
     helm: typing.Optional[str],
     stages: typing.Sequence[str],
-    limit: float = LIMIT,
+    limit: float = FIRST_ANSWER,
 ) -> ControllerFacts:
     """:param intent: whose rights are asked about; None where it is wrong
     :param helm: its path or name; None where it is not needed
@@ -52,7 +46,7 @@ def look(
     if not found.named:
         return seen
     try:
-        cluster, server = _wait_for_answer(limit, lambda: _first_answer(module), found.where)
+        cluster, server = wait_for_answer(limit, lambda: _first_answer(module), found.where)
     except ApiError as error:
         return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
     seen = dataclasses.replace(seen, server=server)
@@ -70,32 +64,6 @@ def look(
 def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
     cluster = connect(module)
     return cluster, cluster.version()
-
-
-def _wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """Return the answer, if it comes in time.
-
-    :raises ApiError: it does not
-    """
-    answers: list[_Answer] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            answers.append(ask())
-        # it is raised again where somebody waits for it
-        except BaseException as error:
-            errors.append(error)
-
-    # a daemon: what still waits for an answer must not keep the module alive
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(limit)
-    if errors:
-        raise errors[0]
-    if not answers:
-        raise ApiError(0, "Unreachable", f"no answer from the API server within {limit:g} s", where)
-    return answers[0]
 
 
 def find_helm(binary: str) -> HelmFacts:

@@ -12,7 +12,8 @@ from ansible.errors import AnsibleLookupError
 
 from ansible_collections.linerate.rdma.plugins.lookup.invocation import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import explain_refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import explain_limit, explain_refusal
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,33 @@ def test_what_only_lists_is_never_refused(option: str, monkeypatch: pytest.Monke
     assert lookup.run(["localhost"]) == ["localhost"]
     monkeypatch.setattr(ansible.context, "CLIARGS", {**given, "tags": ("all",), "step": True})
     assert lookup.run(["localhost"]) == ["localhost"]
+
+
+@pytest.mark.parametrize(
+    ("subset", "refused"),
+    [
+        (None, False),
+        ("localhost,worker-1", False),
+        ("worker-1:localhost", False),
+        ("all", True),
+        ("worker-1:local*", True),
+        ("rdma_nodes", True),
+        ("rdma_nodes,!localhost", True),
+        ("worker-1:&localhost", True),
+    ],
+)
+def test_a_limit_without_localhost_is_refused_where_the_inventory_gave_no_nodes(
+    subset: typing.Optional[str], refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ansible itself would warn, run nothing and end with 0."""
+    cause = "kubeconfig mine.conf: there is no such file"
+    assert explain_limit(subset, "") == ""
+    assert (f"the inventory gives no nodes: {cause}" in explain_limit(subset, cause)) == refused
+    monkeypatch.setattr(ansible.context, "CLIARGS", {"tags": ("all",), "skip_tags": (), "subset": subset})
+    monkeypatch.setattr(_first_cause, "_causes", [cause])
+    lookup = object.__new__(LookupModule)
+    if refused:
+        with pytest.raises(AnsibleLookupError, match="name localhost as well: --limit 'localhost,"):
+            lookup.run(["localhost"])
+    else:
+        assert lookup.run(["localhost"]) == ["localhost"]

@@ -20,6 +20,8 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as theirs
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import cluster, controller
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 
 TOKEN = "sha256~token-that-nobody-may-see"
 FABRIC = {
@@ -131,7 +133,8 @@ def test_nothing_that_is_missing_fails_the_module(
     )
     seen = look(capsys, kubeconfig=str(tmp_path / "none"))
     said = f"kubeconfig none in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): there is no such file"
-    assert seen["named"] and seen["error"] == said and "Name a kubeconfig that is there: -e" in seen["remedy"]
+    assert seen["named"] and seen["error"] == said and "export" not in seen["remedy"]
+    assert seen["remedy"] == "Name a kubeconfig that is there: -e rdma_kubeconfig=FILE"
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert "API server http://127.0.0.1:1: no answer from the API server" in seen["error"]
     monkeypatch.setattr(cluster, "HAS_KUBERNETES", False)
@@ -152,6 +155,17 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
         begin = time.monotonic()
         seen = controller.look(Module(), None, None, (), limit=0.2)
         assert "no answer from the API server within 0.2 s" in seen.error
+        assert time.monotonic() - begin < 10
+
+
+def test_no_client_waits_without_end_for_a_server_that_takes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inventory, the modules and the connection all make theirs there."""
+    monkeypatch.setattr(cluster, "FIRST_ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = {"host": f"http://127.0.0.1:{silent.getsockname()[1]}", "api_key": TOKEN}
+        begin = time.monotonic()
+        with pytest.raises(ApiError, match=r"no answer from the API server within 0\.2 s.*whether the API server runs"):
+            cluster.make_client(options, find_credentials(options, {}))
         assert time.monotonic() - begin < 10
 
 

@@ -142,6 +142,9 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
     """Return the position of the finding's subject in the variables: the number of each step in what it is a step
     of."""
+    if finding.status == SKIPPED:
+        # it only refers to another one, which the verdict shall name
+        return (len(variables) + 1,)
     if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
         return (-1,)
     position: list[int] = []
