@@ -93,7 +93,9 @@ def test_each_module_that_is_delegated_to_localhost_runs_as_in_a_play_there() ->
 def test_an_inventory_with_localhost_alone_ends_with_the_verdict(tmp_path: pathlib.Path) -> None:
     code, said = play(tmp_path, "-i", "localhost,", "linerate.rdma.site", ANSIBLE_PYTHON_INTERPRETER=f"{NONE}/python")
     assert code == 2 and NONE not in said and "NOT LEFT CLEAN" not in said, said
-    assert "linerate.rdma: NOT GREEN - stage validate: 3 fail (validate.api_server: Nothing names an API server" in said, said
+    assert (
+        "linerate.rdma: NOT GREEN - stage validate: 3 fail (validate.api_server: Nothing names an API server" in said
+    ), said
 
 
 @pytest.mark.processes
