@@ -11,11 +11,11 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.medians import FEWEST_RUNS
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import (
-    FEWEST_RUNS,
     MOST_DROP,
     check_trend,
     name_step,

@@ -12,10 +12,11 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.medians import FEWEST_RUNS
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.trend import FEWEST_RUNS, MOST_DROP
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.trend import MOST_DROP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,

@@ -4,26 +4,15 @@
 
 from __future__ import annotations
 
-import statistics
 import typing
 
-from ..._model.measurement.bandwidth import Earlier, PairKey, PairResult
+from ..._analysis.bandwidth.medians import compute_medians
+from ..._model.measurement.bandwidth import Earlier, PairResult
 from ..._model.run.findings import WARN, Finding, ok
 
 #: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors
 #: would always come first; more than the one per cent that clocks explain
 MOST_DROP = 0.03
-#: kept runs with a figure of the pair: the median of fewer is either of them
-FEWEST_RUNS = 3
-
-
-def compute_medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
-    """Of the pairs that enough runs have measured: their median in Gb/s, and of how many runs."""
-    return {
-        item.key: (statistics.median(item.figures), len(item.figures))
-        for item in earlier.pairs
-        if len(item.figures) >= FEWEST_RUNS
-    }
 
 
 def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], earlier: Earlier) -> list[Finding]:
@@ -32,7 +21,7 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
 
     :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
     """
-    known, findings, held = compute_medians(earlier), [], 0
+    known, findings, held = compute_medians(earlier.pairs), [], 0
     for subject, pair in pairs:
         if pair.average_gbps is None or pair.key not in known:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import typing
 
+from ..._analysis.bandwidth.medians import compute_medians
 from ..._model.measurement.collectives import EarlierCollectives, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, ok
 from .course import GroupFigure
@@ -16,8 +17,6 @@ from .floor import spell_gbs
 #: share of its own median that a step may lose: as much as a node may be slower than its like (judge.py), and less than
 #: the shares of the bound leave
 MOST_DROP = 0.07
-#: kept runs with a figure of the step: the median of fewer is either of them
-FEWEST_RUNS = 3
 
 
 def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepFigures, ...]:
@@ -42,19 +41,10 @@ def name_step(key: StepKey) -> str:
     return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {nodes} nodes"
 
 
-def compute_medians(earlier: EarlierCollectives) -> dict[StepKey, tuple[float, int]]:
-    """Of the steps that enough runs have proven: their median in GB/s, and of how many runs."""
-    return {
-        item.key: (statistics.median(item.figures), len(item.figures))
-        for item in earlier.steps
-        if len(item.figures) >= FEWEST_RUNS
-    }
-
-
 def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> list[Finding]:
     """Return a finding for each step that has become slower, and one for the others together; none where too few runs
     are kept. Kept runs that can't be read are named."""
-    known, slower, held = compute_medians(earlier), [], 0
+    known, slower, held = compute_medians(earlier.steps), [], 0
     for step in now:
         if step.key not in known:
             continue

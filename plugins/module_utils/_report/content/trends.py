@@ -9,7 +9,8 @@ import dataclasses
 import statistics
 import typing
 
-from ..._check.bandwidth.trend import MOST_DROP, compute_medians
+from ..._analysis.bandwidth.medians import compute_medians
+from ..._check.bandwidth.trend import MOST_DROP
 from ..._check.collectives import trend as of_collectives
 from ..._model.measurement.bandwidth import BandwidthFacts, Earlier
 from ..._model.measurement.collectives import EarlierCollectives, StepFigures
@@ -56,7 +57,7 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
     :param measured: without the pairs whose figure is no measurement
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
-    known, pairs = compute_medians(earlier), []
+    known, pairs = compute_medians(earlier.pairs), []
     rails: dict[tuple[str, bool, int], list[tuple[float, ...]]] = {}
     for item in earlier.pairs:
         average = now.get(item.key)
@@ -86,7 +87,7 @@ def _compute_median_trend(name: str, series: typing.Sequence[typing.Sequence[flo
 
 def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> tuple[Trend, ...]:
     """Return the steps of collectives that a kept run has proven as well, those that lost the most first."""
-    known = of_collectives.compute_medians(earlier)
+    known = compute_medians(earlier.steps)
     before = {item.key: item.figures for item in earlier.steps}
     found = [
         Trend(

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The medians of the figures that kept runs measured. Pure."""
+
+from __future__ import annotations
+
+import statistics
+import typing
+
+#: runs that a median needs
+FEWEST_RUNS = 3
+
+Key = typing.TypeVar("Key", covariant=True)
+
+
+class KeptFigures(typing.Protocol[Key]):
+    """The figures that kept runs measured of one pair or one step."""
+
+    @property
+    def key(self) -> Key:
+        """The key of the pair or the step in a run."""
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        """One figure for each run."""
+
+
+def compute_medians(kept: typing.Iterable[KeptFigures[Key]]) -> dict[Key, tuple[float, int]]:
+    """Compute the median of each pair or step that ``FEWEST_RUNS`` runs have measured, in the unit of its figures, and
+    count these runs."""
+    return {
+        item.key: (statistics.median(item.figures), len(item.figures))
+        for item in kept
+        if len(item.figures) >= FEWEST_RUNS
+    }
