@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the runs that are kept have proven of collectives, step by step."""
+"""Read the figures of collectives that kept runs have proven, step by step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figures of a stage step by step, and whether a step is slower than in the runs before. Check id:
+"""Compare the figures of stage collectives, step by step, with those of the runs before. Check id:
 ``collectives.trend``."""
 
 from __future__ import annotations

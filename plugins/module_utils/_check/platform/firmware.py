@@ -24,7 +24,7 @@ from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .firmware_fleet import Fleet, find_odd_settings, find_odd_version, find_usual, split_version
-from .firmware_settings import Objection, check_settings, check_unread_wishes
+from .firmware_settings import FirmwareObjection, check_settings, check_unread_wishes
 
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
@@ -84,7 +84,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
         yield ok("platform.firmware", subject, f"{total} VFs offered, {described}", expected)
 
 
-def _join_objections(subject: str, objections: typing.Sequence[Objection]) -> Finding:
+def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
     """Join all objections into one finding, with the failures first."""
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
@@ -97,7 +97,7 @@ def _join_objections(subject: str, objections: typing.Sequence[Objection]) -> Fi
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
 
 
-def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[Objection]:
+def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[FirmwareObjection]:
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
@@ -105,18 +105,18 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) 
             f" (InitialVFs {offered.initial}), so none is made."
         )
         remedy = vendors.enable_functions(hca)
-        yield Objection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
+        yield FirmwareObjection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
 
 
-def _check_unread(hca: Hca, expected: str) -> typing.Iterator[Objection]:
+def _check_unread(hca: Hca, expected: str) -> typing.Iterator[FirmwareObjection]:
     names = sorted({"fw_ver", "board_id"} & set(hca.unread))
     if names:
         why = "So whether it runs the same firmware as the others of its model is not known."
         remedy = f"Read /sys/class/infiniband/{hca.rdma_device}/{names[0]} on the node by hand."
-        yield Objection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
+        yield FirmwareObjection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
 
 
-def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[Objection]:
+def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
     odd = find_odd_version(hca, fleet)
     if odd is not None:
         why = (
@@ -124,10 +124,10 @@ def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[Objection]:
             " behaves otherwise."
         )
         remedy = f"Bring it to {odd.usual} ({vendors.burn(hca)}), or the others to {odd.value}."
-        yield Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
+        yield FirmwareObjection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
-def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[Objection]:
+def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
     """Report settings that differ from those of most HCAs of the model on the fabric."""
     odd = find_odd_settings(fabric.name, hca, seen, fleet)
     if odd:
@@ -138,14 +138,14 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
         )
         expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
         remedy = f"Set it like the others ({seen.address}: {usually}), or the others like it."
-        yield Objection(
+        yield FirmwareObjection(
             WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy
         )
 
 
 def _check_pending(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
-) -> typing.Iterator[Objection]:
+) -> typing.Iterator[FirmwareObjection]:
     """Report a version, or a change by NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
     told = seen.running if seen else None
@@ -159,7 +159,7 @@ def _check_pending(
     )
     if running and stored and split_version(running) != split_version(stored):
         why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
-        yield Objection(
+        yield FirmwareObjection(
             WARN,
             f"firmware {running} runs, {stored} is stored",
             "the stored version runs",
@@ -167,7 +167,7 @@ def _check_pending(
             way_of_reset(device, function.address),
         )
     if told and told.value and hca.firmware and split_version(told.value) != split_version(hca.firmware):
-        yield Objection(
+        yield FirmwareObjection(
             WARN,
             f"firmware {told.value} runs by {told.source}, {hca.firmware} by the driver",
             "one version",
@@ -180,7 +180,7 @@ def _check_pending(
             f" {nic.waits}{f' ({nic.message})' if nic.message else ''}."
         )
         remedy = f"kubectl describe nicdevice -A says more of {nic.name}; let the operator finish, then run again."
-        yield Objection(
+        yield FirmwareObjection(
             WARN, f"NicDevice {nic.name}: {nic.waits}", "what the operator was asked for is in force", why, remedy
         )
 

@@ -25,7 +25,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN
 from .firmware_fleet import EITHER_LINK, PORTS, Fleet
 
 
-class Objection(typing.NamedTuple):
+class FirmwareObjection(typing.NamedTuple):
     """A reason against the firmware of an HCA. All objections of an HCA are one finding."""
 
     status: typing.Literal["fail", "unknown", "warn"]
@@ -85,7 +85,7 @@ def is_in_force(
 
 def check_settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
-) -> typing.Iterator[Objection]:
+) -> typing.Iterator[FirmwareObjection]:
     """Compare the settings with the desired ones. VFs that are offered prove their settings, even against the report of
     a tool. Only the tool knows the settings after the next reset."""
     wished = tuple(list_desired_settings(fabric, seen, fleet.intent))
@@ -100,16 +100,18 @@ def check_settings(
             if now is False and wish.needed:
                 why = f"{wish.name} is {setting.current}, and what the next reset brings does not show."
                 remedy = f"Run mstconfig -d {seen.address} -e query {wish.name} on the node, as root."
-                yield Objection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
+                yield FirmwareObjection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
         elif later and now is False:
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
-            yield Objection(FAIL, _describe_values(setting), wanted, why, way_of_reset(seen.device, seen.address))
+            yield FirmwareObjection(
+                FAIL, _describe_values(setting), wanted, why, way_of_reset(seen.device, seen.address)
+            )
         elif not later and now:
             why = (
                 f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset"
                 " pending."
             )
-            yield Objection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
+            yield FirmwareObjection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
         elif not later:
             why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
             if not wish.needed:
@@ -117,7 +119,7 @@ def check_settings(
                     f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value}"
                     " (rdma_cluster.firmware)."
                 )
-            yield Objection(
+            yield FirmwareObjection(
                 FAIL,
                 _describe_values(setting),
                 wanted,
@@ -132,10 +134,10 @@ def check_settings(
         )
         why = "These settings change with the next reset, whenever and why ever it comes: reset pending."
         remedy = f"{way_of_reset(seen.device, seen.address)} Or set them back to what is in force."
-        yield Objection(WARN, measured, "nothing waits for a reset", why, remedy)
+        yield FirmwareObjection(WARN, measured, "nothing waits for a reset", why, remedy)
     if seen.errors:
         why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors[:3])}."
-        yield Objection(
+        yield FirmwareObjection(
             WARN,
             "settings unread",
             "settings of the firmware",
@@ -146,7 +148,7 @@ def check_settings(
 
 def check_unread_wishes(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
-) -> typing.Iterator[Objection]:
+) -> typing.Iterator[FirmwareObjection]:
     """Report the desired settings that no tool has read. The settings that the fabric needs are visible in the VFs and
     the link."""
     if hca.pci is None or hca.pci.vendor != VENDOR:
@@ -172,7 +174,7 @@ def check_unread_wishes(
             " root. Advanced settings show where "
         )
         remedy += "ADVANCED_PCI_SETTINGS is on. Leave out of the intent what the firmware does not have."
-        yield Objection(
+        yield FirmwareObjection(
             UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy
         )
 

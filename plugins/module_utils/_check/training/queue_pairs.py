@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the queue pairs of a job have what the fabric gives them: the MTU, and on RoCE the version and the traffic
-class by which switches know its packets. Check id: ``training.queue_pairs``.
+"""Compare the queue pairs of a job with the fabric: the MTU, and on RoCE the version and the traffic class by which
+switches know its packets. Check id: ``training.queue_pairs``.
 
-A log has it with NCCL_DEBUG_SUBSYS=INIT,NET,ENV; of what it does not say there is no finding.
+The log contains these values with NCCL_DEBUG_SUBSYS=INIT,NET,ENV. A value that it does not contain has no finding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage training, jobs whose data go by UCX, such as NIXL's: over which transports and HCAs their endpoints send. Check
-id: ``training.ucx``."""
+"""Check the transports and HCAs over which the endpoints of UCX send, for jobs that use UCX, such as those of NIXL.
+Check id: ``training.ucx``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the log of a job shows of UCX, the library through which NIXL, MPI and inference servers use a network."""
+"""The endpoints of UCX in the log of a job. NIXL, MPI and inference servers use the network through UCX."""
 
 from __future__ import annotations
 

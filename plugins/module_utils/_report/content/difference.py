@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs between two judgements of one run, or between two runs: gates and findings, what was seen of each node,
-and the figures of collectives."""
+"""Find the differences of two judgements of one run, or of two runs: gates and findings, the facts of each node, and
+the figures of collectives."""
 
 from __future__ import annotations
 
