@@ -10,14 +10,14 @@ import typing
 #: runs that a median needs
 FEWEST_RUNS = 3
 
-Key = typing.TypeVar("Key", covariant=True)
+Key_co = typing.TypeVar("Key_co", covariant=True)
 
 
-class KeptFigures(typing.Protocol[Key]):
+class KeptFigures(typing.Protocol[Key_co]):
     """The figures that kept runs measured of one pair or one step."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> Key_co:
         """The key of the pair or the step in a run."""
 
     @property
@@ -25,7 +25,7 @@ class KeptFigures(typing.Protocol[Key]):
         """One figure for each run."""
 
 
-def compute_medians(kept: typing.Iterable[KeptFigures[Key]]) -> dict[Key, tuple[float, int]]:
+def compute_medians(kept: typing.Iterable[KeptFigures[Key_co]]) -> dict[Key_co, tuple[float, int]]:
     """Compute the median of each pair or step that ``FEWEST_RUNS`` runs have measured, in the unit of its figures, and
     count these runs."""
     return {
