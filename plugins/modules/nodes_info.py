@@ -25,11 +25,10 @@ description:
     of its facts.
 options:
   kinds:
-    description: Which facts to read.
+    description: Kinds of facts to read. The default is all kinds but V(drop_in), V(kernel_arguments_left) and
+      V(neighbours).
     type: list
     elements: str
-    choices: [hcas, platform, firmware, clock, tuning, subnets, drop_in, kernel_arguments_left, neighbours]
-    default: [hcas, platform, firmware, clock, tuning, subnets]
   nodes:
     description:
       - Names of nodes to look at again. The module looks at those that the run reaches through observers, and leaves
@@ -146,13 +145,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
     Observer,
     ObserversFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import (
-    FABRIC,
-    FILES,
-    NODE,
-    SWITCHES,
-    list_kinds_at,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import choose_kinds_for_observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.look_by_observers import (
     PYTHON,
     ObserveRequest,
@@ -165,15 +158,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, start = module.params, time.monotonic()
+    kinds = choose_kinds_for_observers(options["kinds"])
     folder = FactFolder(options["facts_dir"], options["run"])
     chosen = None if options["nodes"] is None else set(options["nodes"]).intersection(folder.start().by_pods)
     # an answer that does not come must not leave in its place what was seen at another moment
     for node in chosen or ():
-        for kind in options["kinds"]:
+        for kind in kinds:
             folder.write(kind, node, error="failed: it was asked again, and nothing came back")
-    kinds, roots, netdevs, arguments = (
-        tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments")
-    )
+    roots, netdevs, arguments = (tuple(options[name]) for name in ("sysfs", "netdevs", "kernel_arguments"))
     asked = ObserveRequest(
         kinds,
         roots,
@@ -255,12 +247,7 @@ def main() -> None:
         argument_spec=make_cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
-            kinds={
-                "type": "list",
-                "elements": "str",
-                "choices": [*list_kinds_at(NODE, FABRIC), *list_kinds_at(FILES), *list_kinds_at(SWITCHES)],
-                "default": list(list_kinds_at(NODE, FABRIC)),
-            },
+            kinds={"type": "list", "elements": "str"},
             nodes={"type": "list", "elements": "str"},
             since={"type": "str"},
             wait_seconds={"type": "int", "default": 0},

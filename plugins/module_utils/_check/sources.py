@@ -9,6 +9,7 @@ import typing
 from .._analysis.schedule.measurements import by_links
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import carries_rdma, is_infiniband
+from .._model.run.fact_kinds import FABRIC, NODE, TOPOLOGY, list_kinds_at
 
 
 class OfNodes(typing.NamedTuple):
@@ -80,8 +81,10 @@ SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: heard at the ports of a node, which takes half a minute: only where rounds are made of what it tells
 NEIGHBOURS = Chosen("neighbours", "listeners")
-#: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, TUNING, SUBNETS, TOPOLOGIES)
+#: facts that several stages are judged by; a run observes them once
+SHARED = tuple(
+    TOPOLOGIES if kind == TOPOLOGIES.kind else OfNodes(kind) for kind in list_kinds_at(NODE, FABRIC, TOPOLOGY)
+)
 
 NODES = OfRun("nodes")
 #: those of them that are reached by observers: a remedy names the way to a node

@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import NEIGHBOURS, SHARED
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import find_form
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kinds import (
@@ -17,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.fact_kind
     NODE,
     SWITCHES,
     TOPOLOGY,
+    choose_kinds_for_observers,
     list_kinds_at,
     list_kinds_for_observers,
     list_places,
@@ -75,3 +77,17 @@ def test_places_of_kinds(kinds: tuple[str, ...], places: list[str]) -> None:
 )
 def test_the_first_command_of_an_observer_brings_all_kinds_of_a_node(kinds: tuple[str, ...], asked: list[str]) -> None:
     assert list_kinds_for_observers(kinds) == asked
+
+
+def test_observers_read_all_kinds_of_a_node_by_default() -> None:
+    assert choose_kinds_for_observers(None) == ("hcas", "platform", "firmware", "clock", "tuning", "subnets")
+    assert choose_kinds_for_observers(["neighbours", "drop_in"]) == ("neighbours", "drop_in")
+    assert choose_kinds_for_observers([]) == ()
+
+
+def test_a_kind_that_no_observer_reads_is_refused_by_name() -> None:
+    with pytest.raises(RdmaError, match=r"kind 'hca' \(did you mean 'hcas'\?\)") as refused:
+        choose_kinds_for_observers(["platform", "hca"])
+    assert "drop_in" in refused.value.remedy
+    with pytest.raises(RdmaError, match="kind 'topologies'"):
+        choose_kinds_for_observers(["topologies"])

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import typing
 
+from ..base.errors import RdmaError
+from ..base.load_error import nearest
+
 #: the node itself: sysfs, procfs, PCI configuration space, tools
 NODE: typing.Final = "node"
 #: its InfiniBand ports, which ask the fabric
@@ -65,3 +68,19 @@ def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
     all that any stage needs of a node: it costs little more than one kind."""
     wanted = [name for name in list_kinds_at(NODE, FABRIC, SWITCHES) if name in kinds]
     return list(dict.fromkeys((*list_kinds_at(NODE, FABRIC), *wanted))) if "hcas" in wanted else wanted
+
+
+def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> tuple[str, ...]:
+    """Return the kinds that the observers are asked for: those in ``asked``, or by default all of a node and of its
+    ports.
+
+    :raises RdmaError: an observer cannot read one of them
+    """
+    known = list_kinds_at(NODE, FABRIC, FILES, SWITCHES)
+    for name in asked or ():
+        if name not in known:
+            raise RdmaError(
+                f"kinds: an observer reads no facts of the kind '{name}'{nearest(name, known)}",
+                f"Use kinds of this list: {', '.join(known)}",
+            )
+    return list_kinds_at(NODE, FABRIC) if asked is None else tuple(asked)
