@@ -36,15 +36,14 @@ options:
       - V(clock) reads the time, and whether a time service synchronises the clock.
       - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs
         C(nvidia-smi) if there are GPUs, and C(dcb) if there are RDMA devices on Ethernet.
-      - V(uptime) reads the time since the kernel started.
       - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads
         the neighbours that the kernel knows. It needs root, does nothing on nodes with InfiniBand unless
         O(beside_infiniband) is set, and is no part of V(all).
     type: list
     elements: str
     choices:
-      [all, hcas, platform, firmware, clock, tuning, uptime, neighbours, "!hcas", "!platform", "!firmware", "!clock",
-      "!tuning", "!uptime", "!neighbours"]
+      [all, hcas, platform, firmware, clock, tuning, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!tuning",
+      "!neighbours"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.

@@ -70,11 +70,8 @@ def test_places_of_kinds(kinds: tuple[str, ...], places: list[str]) -> None:
         ((), []),
         (("topologies",), []),
         (("clock", "bios"), ["clock"]),
-        (("hcas",), ["hcas", "platform", "firmware", "clock", "tuning", "uptime", "subnets"]),
-        (
-            ("neighbours", "hcas"),
-            ["hcas", "platform", "firmware", "clock", "tuning", "uptime", "subnets", "neighbours"],
-        ),
+        (("hcas",), ["hcas", "platform", "firmware", "clock", "tuning", "subnets"]),
+        (("neighbours", "hcas"), ["hcas", "platform", "firmware", "clock", "tuning", "subnets", "neighbours"]),
         (("neighbours",), ["neighbours"]),
     ],
 )
@@ -83,7 +80,7 @@ def test_the_first_command_of_an_observer_brings_all_kinds_of_a_node(kinds: tupl
 
 
 def test_observers_read_all_kinds_of_a_node_by_default() -> None:
-    assert choose_kinds_for_observers(None) == ("hcas", "platform", "firmware", "clock", "tuning", "uptime", "subnets")
+    assert choose_kinds_for_observers(None) == ("hcas", "platform", "firmware", "clock", "tuning", "subnets")
     assert choose_kinds_for_observers(["neighbours", "drop_in"]) == ("neighbours", "drop_in")
     assert choose_kinds_for_observers([]) == ()
 

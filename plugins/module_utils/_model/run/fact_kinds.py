@@ -43,7 +43,6 @@ FACT_KINDS: tuple[FactKind, ...] = (
     FactKind("firmware", NODE, "firmware"),
     FactKind("clock", NODE),
     FactKind("tuning", NODE),
-    FactKind("uptime", NODE),
     FactKind("bios", word="BIOS"),
     FactKind("subnets", FABRIC, "subnet manager of"),
     FactKind("topologies", TOPOLOGY),

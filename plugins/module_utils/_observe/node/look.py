@@ -23,7 +23,7 @@ from ..._model.node.neighbours import NodeNeighbours
 from ..._model.node.platform import NodePlatform
 from ..._model.node.tuning import NodeTuning
 from ..infiniband import subnet
-from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, sysfs, uptime
+from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, sysfs
 from .left_arguments import read_left_arguments
 from .tuning.node import read_tuning
 
@@ -62,7 +62,6 @@ class Look:
             "firmware": self._read_firmware,
             "clock": clock.read_clock,
             "tuning": self._read_tuning,
-            "uptime": uptime.read_uptime,
             "subnets": self._read_subnets,
             "neighbours": self._read_neighbours,
             "drop_in": self._read_drop_in,
