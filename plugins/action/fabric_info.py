@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_FABRIC_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result
 
@@ -18,8 +18,7 @@ class ActionModule(ObserverAction):
 
     MODULE = "linerate.rdma.fabric_info"
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"topology": "topologies"}
-    #: fabrics of tens of thousands of ports have some ten MiB
-    MOST_BYTES = 64 * MIB
+    MOST_BYTES = MOST_FABRIC_ANSWER
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         if folder is None or "ports" in given:

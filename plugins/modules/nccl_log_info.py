@@ -349,7 +349,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import FACT_SPEC, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import (
+    FACT_SPEC,
+    find_folder,
+    run_with_fact,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels import leave_out_large
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
@@ -372,7 +376,9 @@ def main() -> None:
         files = [("text", io.StringIO(text, newline="\n"))] if paths is None else read_files(paths)
         sources: typing.Literal["files", "hosts"] = "files" if paths and has_several_logs(paths) else "hosts"
         parsed = nccl_log.parse_files(((name, reader.watch(lines)) for name, lines in files), sources)
-        log, data = leave_out_large(parsed, MOST_BYTES // 4 * 3)
+        folder = find_folder(module)
+        most = MOST_BYTES if folder is None else folder.limit(module.params["fact"] or "nccl_log")[0]
+        log, data = leave_out_large(parsed, most // 4 * 3)
         return {"log": data, "tests": to_data(judge_tests(log, reader.runs()))}
 
     run_with_fact(module, work, "nccl_log")

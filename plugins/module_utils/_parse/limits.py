@@ -20,6 +20,10 @@ MIB = 1024 * 1024
 MOST_BYTES = 4 * MIB
 #: bytes of what a node answers as a whole, to a module or a command
 MOST_ANSWER = 16 * MIB
+#: the same of what it tells of its whole fabric. Fabrics of tens of thousands of ports have some ten MiB
+MOST_FABRIC_ANSWER = 64 * MIB
+#: characters of one text in JSON. The longest by right are objects of Kubernetes, of which etcd takes 1.5 MiB
+MOST_OF_A_TEXT = 4 * MIB
 #: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the
 #: walks of this collection before that
 MOST_DEPTH = 64
@@ -33,6 +37,8 @@ _GROWTH = 4
 #: bytes that a text of JSON may have for each value in it
 BYTES_A_VALUE = _BYTES_OF_VALUE // _GROWTH
 _LONE = re.compile("[\ud800-\udfff]")
+#: what may be the escape of one, in a text of JSON
+_ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def decode_json(
@@ -51,7 +57,7 @@ def decode_json(
     :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write
         such, or may: there the last one counts
     :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a
-        number that is none of 64 bits, or half of a surrogate pair
+        number that is none of 64 bits, half of a surrogate pair, or a text of more than ``MOST_OF_A_TEXT``
     """
     if not isinstance(text, (str, bytes)):
         raise ParseError(what, f"a {type(text).__name__}", "text")
@@ -77,9 +83,26 @@ def decode_json(
     except ValueError as error:
         raise ParseError(what, text.strip(), f"JSON ({error})") from None
     _limit_depth(data, what, most_depth)
-    if _LONE.search(text) or ("\\u" in text and _LONE.search(json.dumps(data, ensure_ascii=False))):
+    if _LONE.search(text) or (_ESCAPED.search(text) and any(map(_LONE.search, _list_texts(data)))):
         raise ParseError(what, "half of a surrogate pair", "Unicode")
+    longest = max(map(len, _list_texts(data)), default=0) if len(text) > MOST_OF_A_TEXT else 0
+    if longest > MOST_OF_A_TEXT:
+        raise ParseError(what, f"a text of {longest} characters in it", f"texts of at most {MOST_OF_A_TEXT} characters")
     return data
+
+
+def _list_texts(data: typing.Any) -> typing.Iterator[str]:
+    """Yield all texts and keys in plain data, without a copy of it."""
+    left = [data]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            left += item.keys()
+            left += item.values()
+        elif isinstance(item, list):
+            left += item
 
 
 def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:

@@ -8,6 +8,7 @@ Whoever observes writes; whoever judges reads. A file is written whole or not at
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import os
@@ -23,9 +24,10 @@ from .._model.base.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.base.text import cut, cut_texts
 from .._model.boundary.form import shown
 from .._model.node.hca import MOST_FUNCTIONS
+from .._model.run.fact_kinds import TOPOLOGY, list_kinds_at
 from .._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.run.findings import MOST_WAIVERS
-from .._parse.limits import MIB, excess_of
+from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, excess_of
 from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
 Data = dict[str, typing.Any]
@@ -37,6 +39,10 @@ _ANEW = "Remove the file and run the stage again"
 MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
+#: bytes of a fact of the cluster, and for each node of the run, up to MOST_BYTES. What grows with the nodes is the
+#: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the logs
+#: of collectives, with 60 KiB for a node that took part in fifteen
+_MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB
 #: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
@@ -93,6 +99,7 @@ class FactFolder:
         self.report_dir = report_dir
         self.run = run
         self.refused: list[str] = []
+        self._nodes = 0
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
         """Return the path of a fact.
@@ -102,6 +109,27 @@ class FactFolder:
         if not _KIND.match(kind):
             raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
+
+    def limit(self, kind: str, node: str = CLUSTER) -> tuple[int, str]:
+        """Return how many bytes a fact may have, and of what these are the most. One node has no more than it may
+        answer."""
+        if node != CLUSTER:
+            return (
+                (MOST_FABRIC_ANSWER, "a fabric")
+                if kind in list_kinds_at(TOPOLOGY)
+                else (MOST_ANSWER, "a fact of one node")
+            )
+        nodes = self._count_nodes()
+        most = min(_MOST_OF_CLUSTER + _MOST_FOR_A_NODE * nodes, MOST_BYTES)
+        return most, f"a fact of the cluster in a run of {nodes} nodes"
+
+    def _count_nodes(self) -> int:
+        """Return how many nodes the run began with; 0 where that is not known."""
+        if not self._nodes:
+            with contextlib.suppress(FileError):
+                start = read_start(self.report_dir)
+                self._nodes = len(start.nodes) if start is not None and start.run == self.run else 0
+        return self._nodes
 
     def write(
         self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None
@@ -118,9 +146,11 @@ class FactFolder:
             text = self._text(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
             text = self._text(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
-        excess = excess_of(text, MOST_BYTES - 1)
+        most, of_what = self.limit(kind, node)
+        excess = excess_of(text, most - 1)
         if excess:
-            text = self._text(kind, node, None, f"it can't be kept: it has {excess}{_largest_part(to_data(value))}")
+            what = f"it can't be kept: it has {excess} for {of_what}{_largest_part(to_data(value))}"
+            text = self._text(kind, node, None, what)
         write_text(path, f"{text}\n", self.report_dir)
         return path
 
@@ -163,7 +193,7 @@ class FactFolder:
             raise
 
     def _read(self, path: str, kind: str, node: str) -> typing.Optional[Fact]:
-        data = read_json(path, self.report_dir)
+        data = read_json(path, self.report_dir, *self.limit(kind, node))
         if data is None:
             return None
         fact: Fact = _load_fact_file(Fact, data, path, lambda fact: (fact.time,))

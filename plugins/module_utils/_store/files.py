@@ -19,9 +19,9 @@ import stat
 import typing
 
 from .._model.base.errors import ParseError, RdmaError
-from .._parse.limits import MIB, decode_json
+from .._parse.limits import MIB, MOST_ANSWER, decode_json
 
-#: bytes of a file of a run. The largest facts, of fabrics with tens of thousands of ports, have some ten MiB
+#: bytes of a file of a run, unless its reader says less
 MOST_BYTES = 128 * MIB
 # enough for a folder that is no more than passed through; not every system has it
 _PASS = getattr(os, "O_PATH", os.O_RDONLY)
@@ -136,14 +136,32 @@ def refuse_links(path: str, below: str) -> None:
         pass
 
 
-def read_json(path: str, below: str = "", most: int = MOST_BYTES) -> typing.Any:
+def read_json(path: str, below: str = "", most: int = MOST_BYTES, of_what: str = "") -> typing.Any:
     """Return the plain data of a file; None when there is none.
 
     :param most: bytes that it may have
+    :param of_what: what may have so many, for the message: ``a fact of one node``
     :raises FileError: it can't be read, is no regular file, too large, or no JSON that ``decode_json`` takes
     """
-    with opened(path, below, most) as stream:
-        return None if stream is None else decoded(stream.read(most + 1), path, most=most)
+    with opened(path, below, most, of_what) as stream:
+        return None if stream is None else decoded(_read_text(stream, path, most), path, most=most)
+
+
+def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[str, bytes]:
+    """Return what is in a file. Of a large one that is text, whose characters take a byte each; they would take four
+    with one of them beyond Unicode's first 65,536.
+
+    :raises FileError: it is large, and has other characters than ASCII
+    """
+    # as many bytes as are asked for are set aside at once
+    content = stream.read(min(most, os.fstat(stream.fileno()).st_size) + 1)
+    if len(content) <= MOST_ANSWER:
+        return content
+    if not content.isascii():
+        raise _make_read_error(
+            path, f"it has {len(content)} bytes with characters beyond ASCII, which a run writes as \\u and four digits"
+        )
+    return content.decode()
 
 
 def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:
@@ -162,7 +180,7 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
     return json.dumps(json.loads(whole), separators=separators, indent=indent)
 
 
-def decoded(text: bytes, path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
+def decoded(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
     """Return the plain data of a file, or of a part of it.
 
     :param what: the part, for the message
@@ -175,15 +193,18 @@ def decoded(text: bytes, path: str, what: str = "it", most: int = MOST_BYTES) ->
 
 
 @contextlib.contextmanager
-def opened(path: str, below: str = "", most: int = MOST_BYTES) -> typing.Iterator[typing.Optional[typing.BinaryIO]]:
+def opened(
+    path: str, below: str = "", most: int = MOST_BYTES, of_what: str = ""
+) -> typing.Iterator[typing.Optional[typing.BinaryIO]]:
     """Open a file to read it; None where there is none.
 
     :param most: bytes that it may have
+    :param of_what: what may have so many, for the message
     :raises FileError: it can't be read, is no regular file, or too large
     """
     try:
         with _translate_os_errors(path, "read"):
-            handle = _open_regular_file(path, below, most)
+            handle = _open_regular_file(path, below, most, of_what)
     except FileNotFoundError:
         yield None
         return
@@ -202,7 +223,7 @@ def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
         return stream.read(most)
 
 
-def _open_regular_file(path: str, below: str, most: int) -> int:
+def _open_regular_file(path: str, below: str, most: int, of_what: str) -> int:
     with _open_folder(path, below) as (folder, name):
         # a FIFO is opened at once, and then refused
         try:
@@ -216,7 +237,7 @@ def _open_regular_file(path: str, below: str, most: int) -> int:
         return handle
     os.close(handle)
     seen = (
-        f"it has {found.st_size} bytes; {most} are the most"
+        f"it has {found.st_size} bytes; {most} are the most{f' for {of_what}' if of_what else ''}"
         if stat.S_ISREG(found.st_mode)
         else f"it is {_describe_file_kind(found)}; expected a regular file"
     )

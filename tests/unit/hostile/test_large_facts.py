@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fact of a stranger's folder has no more bytes than a run would write: one node those that it may answer, a cluster
+as many as its nodes explain. A larger one is refused by name before it is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import tracemalloc
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._app.again import compare_folders, rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_OF_A_TEXT, decode_json
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
+
+SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
+RUN, TIME = "20260102T030405Z-000001", "2026-01-02T03:04:05+00:00"
+LIMITS = [
+    ("hcas", "node-1", 2, 16 * MIB, "a fact of one node"),
+    ("topologies", "node-1", 2, 64 * MIB, "a fabric"),
+    ("operators", CLUSTER, 2, 32 * MIB + 2 * 65536, "a fact of the cluster in a run of 2 nodes"),
+    ("operators", CLUSTER, 10_000, 128 * MIB, "a fact of the cluster in a run of 10000 nodes"),
+]
+
+
+def begun(folder: pathlib.Path, nodes: int) -> FactFolder:
+    run = FactFolder(str(folder), RUN)
+    run.begin(RunStart(RUN, TIME, nodes=tuple(f"node-{number + 1}" for number in range(nodes))))
+    return run
+
+
+@pytest.mark.parametrize(("kind", "node", "nodes", "most", "of_what"), LIMITS)
+def test_a_larger_fact_is_refused_by_name_and_size(
+    tmp_path: pathlib.Path, kind: str, node: str, nodes: int, most: int, of_what: str
+) -> None:
+    run = begun(tmp_path, nodes)
+    path = run.write(kind, node, 1)
+    os.truncate(path, most + 1)
+    with pytest.raises(
+        FileError, match=f"{path} can't be read: it has {most + 1} bytes; {most} are the most for"
+    ) as no:
+        run.read(kind, node)
+    assert of_what in str(no.value) and "Look where the folder comes from" in no.value.remedy
+
+
+def test_a_run_keeps_no_fact_that_it_would_refuse(tmp_path: pathlib.Path) -> None:
+    run = begun(tmp_path, 1)
+    run.write("hcas", "node-1", {"said": ["x" * 60_000] * 300})
+    fact = run.read("hcas", "node-1")
+    assert fact is not None and fact.error is not None
+    assert "16777215 are the most for a fact of one node. 18000901 bytes of it are said" in fact.error
+    run.write("operators", value={"said": ["x" * 60_000] * 300})
+    assert len(run.value("operators")["said"]) == 300
+
+
+def test_the_states_of_ten_thousand_nodes_are_kept(tmp_path: pathlib.Path) -> None:
+    """12 KiB for a node with eight virtual functions on each of eight rails."""
+    most, _of_what = begun(tmp_path, 10_000).limit("operators")
+    assert most >= 10_000 * 12 * 1024
+
+
+@pytest.mark.parametrize("kind", ["platform", "topologies"])
+def test_a_comparison_takes_little_memory_for_a_huge_fact(tmp_path: pathlib.Path, kind: str) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(SCENARIO, folder)
+    path = folder / "facts" / kind / "node-1.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write(json.dumps({**data, "value": "@"}).replace('"@"', '{"more":"'))
+        stream.writelines("x" * MIB for _part in range(120))
+        stream.write('"}}')
+    # what is made once for each type
+    rejudge_run(str(SCENARIO), str(tmp_path / "other"), {}, "2.19.0")
+    tracemalloc.start()
+    try:
+        answer = compare_folders(str(SCENARIO), str(folder))
+        judged = rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * MIB
+    assert any("are the most for" in line for line in answer["lines"]) and not judged["green"]
+
+
+def test_one_wide_character_does_not_make_four_bytes_of_each(tmp_path: pathlib.Path) -> None:
+    """A large file has ASCII alone, as a run writes it."""
+    run = begun(tmp_path, 2)
+    path = pathlib.Path(run.write("operators", value="@"))
+    text = path.read_text(encoding="utf-8")
+    words = json.dumps(["x" * 65536] * 257)
+    path.write_text(text.replace('"@"', words), encoding="utf-8")
+    assert len(run.value("operators")) == 257
+    path.write_text(text.replace('"@"', words.replace("x", "\U0001f600", 1)), encoding="utf-8")
+    with pytest.raises(FileError, match="bytes with characters beyond ASCII, which a run writes as"):
+        run.value("operators")
+
+
+@pytest.mark.parametrize("form", ['["%s"]', '{"%s": 1}'])
+def test_one_text_is_no_whole_answer(form: str) -> None:
+    with pytest.raises(ParseError, match=f"{MOST_OF_A_TEXT + 1} characters") as refused:
+        decode_json(form % ("x" * (MOST_OF_A_TEXT + 1)), "a file", 16 * MIB)
+    assert len(str(refused.value)) < 500
+    assert decode_json(form % ("x" * MOST_OF_A_TEXT), "a file", 16 * MIB)
+
+
+def test_halves_of_a_pair_are_found_without_a_copy_of_the_data() -> None:
+    words = '["\\ud83d\\ude00' + '","\\\\ud800","'.join("x" * 65536 for _part in range(160)) + '"%s]'
+    tracemalloc.start()
+    try:
+        decode_json(words % "", "a file", 16 * MIB)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * len(words)
+    with pytest.raises(ParseError, match="half of a surrogate pair"):
+        decode_json(words % ',{"\\ud800":1}', "a file", 16 * MIB)
