@@ -40,8 +40,8 @@ MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: bytes of a fact of the cluster, and for each node of the run, up to MOST_BYTES. What grows with the nodes is the
-#: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the logs
-#: of collectives, with 60 KiB for a node that took part in fifteen
+#: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the
+#: logs of collectives, with 60 KiB for a node that took part in fifteen
 _MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB

@@ -34,7 +34,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbou
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import ethernet
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import HcaGroup, Out
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_HCAS, propose
 
 Nic = tuple[int, int]
 #: how many nodes the small fleets here have; the last one is the hostile one
@@ -268,6 +268,42 @@ def mixed(infiniband: typing.Container[int], master: typing.Optional[SubnetManag
     }
     hcas = {name: ObservedHcas(NodeHcas(hcas)) for name, hcas in nodes.items()}
     return propose(ProposalInputs(hcas, subnets, namespace="training", neighbours=fleet.neighbours()))
+
+
+@pytest.mark.parametrize("link_layer", ["InfiniBand", "Ethernet"])
+def test_a_node_with_more_hcas_than_a_machine_has_is_left_out_by_name(link_layer: str) -> None:
+    fleet = railed()
+    nodes = fleet.nodes()
+    many = [
+        dataclasses.replace(
+            nic_of(0, link_layer),
+            name=f"hca-{number}",
+            rdma_device=f"mlx5_{number}",
+            pci=PciFunction(f"{number >> 8:04x}:{number & 255:02x}:00.0", "15b3", "101d", "0207"),
+        )
+        for number in range(3000)
+    ]
+    nodes[f"n{EVIL}"] = tuple(many)
+    subnets = {f"n{EVIL}": ObservedSubnets(tuple(SeenSubnet(f"mlx5_{number}", 1, MASTER) for number in range(3000)))}
+    start = time.process_time()
+    proposal = propose(
+        ProposalInputs(
+            {name: ObservedHcas(NodeHcas(hcas)) for name, hcas in nodes.items()},
+            subnets,
+            namespace="training",
+            neighbours=fleet.neighbours(),
+        )
+    )
+    # in seconds
+    assert time.process_time() - start < 1
+    (said,) = left_out_of(proposal)
+    assert said.startswith(
+        f"node n{EVIL}: it tells of 3000 physical functions of the network, and a node has {MOST_HCAS} at most. Compare"
+    )
+    assert [item.why.endswith(f"on {EVIL} nodes") for item in proposal.fabrics.items] == [True, True]
+    nodes[f"n{EVIL}"] = tuple(many[:MOST_HCAS])
+    proposal = propose(ProposalInputs({name: ObservedHcas(NodeHcas(hcas)) for name, hcas in nodes.items()}, {}))
+    assert "physical functions" not in " ".join(left_out_of(proposal))
 
 
 def left_out_of(proposal: Proposal) -> list[str]:

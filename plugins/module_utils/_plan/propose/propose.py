@@ -5,10 +5,12 @@ blank for the user to fill in."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.base.text import folded
 from ..._model.intent.proposal import LeftOut, Proposal, Sections
+from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from .cluster import propose_cluster_section
 from .ethernet import ethernet
@@ -20,17 +22,27 @@ from .networks import Networks
 #: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make
 #: thousands
 MOST_FABRICS = 32
+#: physical functions of the network that a node of a proposal has. Machines with sixteen GPUs have some twenty cards
+#: with two ports each; of a node with thousands, the fabrics and the lines of a proposal would be made
+MOST_HCAS = 128
 
 
 def propose(seen: ProposalInputs) -> Proposal:
     """Return the intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out``
     why."""
+    crowded = dict(_count_too_many(seen))
+    no_hcas = {name: ObservedHcas(error=f"{number} physical functions") for name, number in crowded.items()}
+    seen = dataclasses.replace(seen, hcas={**seen.hcas, **no_hcas})
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
     absent = tuple(
         LeftOut(
             f"node {name}",
-            f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group rdma_nodes.",
+            f"it tells of {crowded[name]} physical functions of the network, and a node has {MOST_HCAS} at most."
+            " Compare them with 'lspci -d ::0200' and 'lspci -d ::0207' on it, or take it out of the group rdma_nodes."
+            if name in crowded
+            else f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group"
+            " rdma_nodes.",
         )
         for name, item in seen.hcas.items()
         if name not in nodes
@@ -69,6 +81,14 @@ def propose(seen: ProposalInputs) -> Proposal:
     return Proposal(
         fabrics, propose_cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
     )
+
+
+def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:
+    """Yield the nodes that tell of more physical functions than a machine has, each with their number."""
+    for name, item in seen.hcas.items():
+        number = sum(not hca.is_virtual for hca in item.value.hcas) if item.value is not None else 0
+        if number > MOST_HCAS:
+            yield name, number
 
 
 def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
