@@ -26,11 +26,14 @@ from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
 from ..._parse.redfish.resources import etag, parse_message_id
 from .bmc import Bmc, BmcError, Cause, basic
+from .channel import TlsChannel, TooMuch, left
 from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
-from .trust import Socket, Trust, digest, left
+from .trust import Trust, digest
 
 #: bytes of an answer; the largest registries have 1.2 MB
 LARGEST = 4 * 2**20
+#: bytes that come for one answer, with records of TLS, heads, sizes of chunks and trailers, which HTTP does not bound
+_MOST_RAW = 2 * LARGEST + 2**20
 _REDIRECTS = 3
 #: parts of an answer: each chunk is one, and each costs a microsecond or more, whatever is in it
 _MOST_PARTS = 40_000
@@ -209,11 +212,12 @@ class Session:
     def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
         with self._failures(f"{method} {path}"):
             connection = self._connection or self._connect()
-            secure = typing.cast(Socket, connection.sock)
+            secure = typing.cast(TlsChannel, connection.sock)
+            secure.expect()
             # nothing but sending it comes after this
             self._until = min(self.end, time.monotonic() + write.guard.seconds()) if write else self.end
             secure.end = self._until
-            secure.settimeout(left(self._until))
+            left(self._until)
             connection.request(method, path, write.body if write else None, self._headers(write))
             response = connection.getresponse()
             read = self._read(f"{method} {path}", response)
@@ -279,13 +283,11 @@ class Session:
         host, context = self.bmc.address.strip("[]"), self._trust.context(self.bmc)
         plain = socket.create_connection((host, self.bmc.port), min(CONNECT, left(self.end)))
         try:
-            plain.settimeout(left(self.end))
-            secure = context.wrap_socket(plain, server_hostname=host)
+            secure = TlsChannel(plain, context, host, self.end, _MOST_RAW)
+            secure.handshake()
         except BaseException:
             plain.close()
             raise
-        # the context makes no others
-        typing.cast(Socket, secure).end = self.end
         # before anything is sent to it
         shown = digest(secure) if self.bmc.fingerprint else ""
         if not hmac.compare_digest(shown, self.bmc.fingerprint):
@@ -295,7 +297,7 @@ class Session:
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0
         connection.response_class = _Response
-        connection.sock = secure
+        connection.sock = typing.cast(typing.Any, secure)
         self._connection = connection
         return connection
 
@@ -317,6 +319,13 @@ class Session:
         except BmcError:
             self._close()
             raise
+        except TooMuch:
+            self._close()
+            raise self.error(
+                "too_large",
+                f"{what} was answered with more than {_MOST_RAW // 2**20} MiB of TLS and HTTP around its content",
+                "See what answers at this address, and restart the BMC if it is one",
+            ) from None
         except ssl.SSLCertVerificationError as error:
             self._close()
             # without what it was raised in: that holds the headers

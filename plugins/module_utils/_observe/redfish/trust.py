@@ -1,28 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""TLS to BMCs: whom to believe, and one end for all that is read."""
+"""TLS to BMCs: whom to believe."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import ssl
-import time
-import typing
 
 from ..._model.base.errors import RdmaError
 from .bmc import Bmc
-
-
-class Socket(ssl.SSLSocket):
-    """TLS with one end for all that is read: a BMC that sends a byte a second does not get a new limit with each."""
-
-    end: typing.Optional[float] = None
-
-    def recv_into(self, *arguments: typing.Any, **options: typing.Any) -> int:
-        if self.end is not None:
-            self.settimeout(left(self.end))
-        return super().recv_into(*arguments, **options)
+from .channel import TlsChannel
 
 
 class Trust:
@@ -42,20 +30,9 @@ class Trust:
         return self._pinned if bmc.fingerprint else self._checked
 
 
-def left(end: float) -> float:
-    """Return the seconds until then.
-
-    :raises TimeoutError: none
-    """
-    left = end - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-def digest(secure: ssl.SSLSocket) -> str:
+def digest(secure: TlsChannel) -> str:
     """SHA-256 of the certificate that the other end has shown; empty where there is none."""
-    certificate = secure.getpeercert(binary_form=True)
+    certificate = secure.certificate()
     return hashlib.sha256(certificate).hexdigest() if certificate else ""
 
 
@@ -71,7 +48,6 @@ def _build_verified_context(ca_path: str) -> ssl.SSLContext:
             f"ca_path: {ca_path} holds no authorities ({error.strerror or type(error).__name__})",
             "Name a file in PEM, or a folder of such",
         ) from None
-    context.sslsocket_class = Socket
     return context
 
 
@@ -79,5 +55,4 @@ def _build_unverified_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.sslsocket_class = Socket
     return context
