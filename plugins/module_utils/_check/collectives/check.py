@@ -12,6 +12,7 @@ from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
+from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -176,15 +177,36 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             found.setdefault(ran.key, []).append(ran)
     figures: list[GroupFigure] = []
     for course in list_courses(wanted, fabric, facts, seen.pods):
-        while True:
-            tests = course.next()
-            if not tests:
-                break
-            there = {test: found.get(key_of(course.name, test), []) for test, _run in tests}
-            course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
-        findings += [*course.findings, *course.end()]
+        try:
+            findings += _follow(course, found)
+        except Exception as error:
+            # the pod of one node may print what nobody foresaw; the other courses are judged
+            findings.append(_report_unforeseen(course, error))
         figures += course.figures.values()
     return JudgedRuns(tuple(findings), tuple(figures))
+
+
+def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> list[Finding]:
+    """Go a course by the runs that there are; each is taken out of those that were found."""
+    while True:
+        tests = course.next()
+        if not tests:
+            return [*course.findings, *course.end()]
+        there = {test: found.get(key_of(course.name, test), []) for test, _run in tests}
+        course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
+
+
+def _report_unforeseen(course: Course, error: Exception) -> Finding:
+    why = f"What its tests printed can't be judged: {wrap_unforeseen(error, course.name)}."
+    return Finding(
+        "collectives.log",
+        course.name,
+        UNKNOWN,
+        "not judged",
+        "tests that can be judged",
+        why,
+        "Look at the pods of its largest group, and run the stage again; report this if it stays so.",
+    )
 
 
 def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:

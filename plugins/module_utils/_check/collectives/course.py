@@ -9,6 +9,7 @@ the results of the tests before.
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 
 from ..._analysis.schedule.collectives import (
@@ -42,6 +43,8 @@ from .surroundings import Surroundings
 LATENCY: TestName = "all_reduce"
 #: nodes of a group that its subject names
 _NAMED = 4
+#: times that the largest message goes through in a soak. A day with messages that take 100 us each has so many
+_MOST_ITERATIONS = 10**9
 _RAILS = (
     "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason:"
     " expected_busbw."
@@ -163,10 +166,12 @@ class Course:
         if not isinstance(test, Repeat) or test.change != SOAK:
             return None
         found = self.figures[self.subject(test.group)]
-        size, bus_gbs = found.sizes[-1] if found.sizes else (self._wanted.most_bytes, found.bus_gbs)
+        sizes = [(size, bus_gbs) for size, bus_gbs in found.sizes if size and bus_gbs]
+        size, bus_gbs = sizes[-1] if sizes else (self._wanted.most_bytes, found.bus_gbs)
         ranks = len(test.nodes) * (1 if test.kind == "two nodes" else self._wanted.gpus_per_node)
         seconds = size * compute_bus_factor(self.name, ranks) / (bus_gbs * 1e9) if bus_gbs else 1.0
-        return max(1, round(60 * self._wanted.soak_minutes / (2 * seconds)))
+        wanted = 60 * self._wanted.soak_minutes / (2 * seconds) if seconds else math.inf
+        return max(1, round(min(wanted, _MOST_ITERATIONS)))
 
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]

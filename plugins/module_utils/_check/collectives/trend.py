@@ -23,7 +23,9 @@ def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepF
     """Return the middle and the ends of the proven groups of each step. Groups of other numbers of nodes are apart."""
     found: dict[StepKey, list[GroupFigure]] = {}
     for item in figures:
-        found.setdefault((item.collective, item.kind, len(item.nodes)), []).append(item)
+        # a group that printed that nothing was moved has nothing that a later run can be held against
+        if item.bus_gbs:
+            found.setdefault((item.collective, item.kind, len(item.nodes)), []).append(item)
     return tuple(_summarize_step(fabric, groups) for groups in found.values())
 
 

@@ -335,7 +335,10 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
     error = max(0.0051, 0.0051 * max(figure.algorithm_gbs, figure.bus_gbs))
     if figure.bus_gbs > _FACTOR * figure.algorithm_gbs + 3 * error:
         return False
-    if collective in _OWN_BYTES or not figure.time_us:
+    if not figure.time_us:
+        # nothing is moved in no time
+        return not figure.algorithm_gbs and not figure.bus_gbs
+    if collective in _OWN_BYTES:
         return True
     # two decimals below 1000 us, and five digits above
     rounding = max(0.0051, figure.time_us * 5e-5)

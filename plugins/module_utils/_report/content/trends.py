@@ -43,8 +43,8 @@ class Trend:
 
     @property
     def change(self) -> typing.Optional[float]:
-        """Share of the median, below 0 for a loss."""
-        return None if self.before is None else self.figures[-1] / self.before - 1
+        """Share of the median, below 0 for a loss; None where there is none, or it is 0."""
+        return self.figures[-1] / self.before - 1 if self.before else None
 
     @property
     def is_worse(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._check.sources import SOURCES, OfCluster
+from ..._model.base.errors import wrap_unforeseen
 from ..._model.run.records import CLOSED, NOT_RUN, OUTCOMES, PENDING, UNASKED, Record
 from ..content import collective_figures as collectives
 from ..content import comparisons, drawing, grid, link_errors, nodes, operators, plans
@@ -363,6 +364,10 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
         yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
+    except Exception as error:
+        # one figure, which may be made of what one node printed, does not cost the report
+        why = wrap_unforeseen(error, f"the figures of stage {stage.name}")
+        yield element("p", f"A figure of this stage can't be drawn: {why}.", class_="more")
 
 
 def _render_record(record: Record) -> Html:

@@ -65,6 +65,8 @@ _OPEN = (
 #: text that no command prints
 _NEVER = "\0"
 _LINES = 6
+#: characters of the reason for which a course ends
+_MOST_REASON = 600
 
 
 class CollectivesBench:
@@ -143,7 +145,10 @@ class CollectivesBench:
         self._slowest = self._hung = 0.0
         hung: tuple[str, ...] = ()
         while True:
-            tests = course.next()
+            try:
+                tests = course.next()
+            except Exception as error:
+                return _tell_unforeseen(course, error)
             if not tests:
                 return ""
             if self._clock() >= self._end:
@@ -161,7 +166,10 @@ class CollectivesBench:
             if not self._hung:
                 self._slowest = max([self._slowest, *(result.seconds for result in ran if not result.failure)])
             hung = min([nodes for nodes in (hung, *(result.nodes for result in late)) if nodes], key=len, default=())
-            told = course.take(tests, {test: result for (test, _run), result in zip(tests, ran)})
+            try:
+                told = course.take(tests, {test: result for (test, _run), result in zip(tests, ran)})
+            except Exception as error:
+                return _tell_unforeseen(course, error)
             for (test, _run), result in zip(tests, ran):
                 self._say(
                     f"{course.subject(test)}: {told[test]}{f' ({result.failure})' if result.failure else ''},"
@@ -386,6 +394,11 @@ def unstarted(plan: Plan, reason: str) -> CollectivesFacts:
     """Return the facts of a run that starts no pod."""
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
+
+
+def _tell_unforeseen(course: Course, error: Exception) -> str:
+    """Return the reason for which a course ends by an error that nobody foresaw: what was measured is kept."""
+    return f"what its tests printed can't be judged: {wrap_unforeseen(error, course.name)}"[:_MOST_REASON]
 
 
 def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
