@@ -178,6 +178,8 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
         chosen = _list_names(folder, source.chosen) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
+        for excess in folder.find_excess(source.kind, start.nodes).values():
+            raise FileError(excess, "Look where the folder comes from")
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
     if isinstance(source, Joined):

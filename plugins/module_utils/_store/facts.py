@@ -43,6 +43,9 @@ _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the
 #: logs of collectives, with 60 KiB for a node that took part in fifteen
 _MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
+#: bytes for each node of all facts of one kind, beside those that one of them may have. A node with eight rails and
+#: sixteen virtual functions on each has 130 KiB
+_MOST_OF_EACH = 256 * 1024
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB
 #: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
@@ -74,6 +77,12 @@ def _count_functions(value: typing.Any) -> int:
     """Count the functions in an answer about HCAs; 0 of any other."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
+
+
+def _limit_of_node(kind: str) -> tuple[int, str]:
+    if kind in list_kinds_at(TOPOLOGY):
+        return MOST_FABRIC_ANSWER, "a fabric"
+    return MOST_ANSWER, "a fact of one node"
 
 
 def file_name(node: str) -> str:
@@ -114,11 +123,7 @@ class FactFolder:
         """Return how many bytes a fact may have, and of what these are the most. One node has no more than it may
         answer."""
         if node != CLUSTER:
-            return (
-                (MOST_FABRIC_ANSWER, "a fabric")
-                if kind in list_kinds_at(TOPOLOGY)
-                else (MOST_ANSWER, "a fact of one node")
-            )
+            return _limit_of_node(kind)
         nodes = self._count_nodes()
         most = min(_MOST_OF_CLUSTER + _MOST_FOR_A_NODE * nodes, MOST_BYTES)
         return most, f"a fact of the cluster in a run of {nodes} nodes"
@@ -219,8 +224,40 @@ class FactFolder:
             return False
 
     def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Data]:
-        """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
-        return {node: self._observed(kind, node) for node in nodes}
+        """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped. The largest
+        facts are errors where all of a kind have more bytes together than those of so many nodes."""
+        nodes = list(nodes)
+        refused = self.find_excess(kind, nodes)
+        self.refused += refused.values()
+        return {
+            node: {"value": None, "error": refused[node]} if node in refused else self._observed(kind, node)
+            for node in nodes
+        }
+
+    def find_excess(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, str]:
+        """Return why facts are not read, by node: the largest of a kind, until the others have no more bytes together
+        than those of a fleet of this size. They are all in memory at once."""
+        sizes: dict[str, int] = {}
+        most = _limit_of_node(kind)[0]
+        for node in nodes:
+            with contextlib.suppress(OSError, ValueError, FileError):
+                size = os.lstat(self.path(kind, node)).st_size
+                # a larger one is refused without being read
+                sizes[node] = size if size <= most else 0
+        total = left = sum(sizes.values())
+        most += _MOST_OF_EACH * len(sizes)
+        if total <= most:
+            return {}
+        refused: dict[str, str] = {}
+        for node in sorted(sizes, key=lambda name: -sizes[name]):
+            if left <= most:
+                break
+            left -= sizes[node]
+            refused[node] = (
+                f"{self.path(kind, node)} is not read: the facts {kind} of {len(sizes)} nodes have {total} bytes,"
+                f" {most} are the most together, and it is one of the largest with {sizes[node]}"
+            )
+        return refused
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
         """Return all that this run saw of a node: values by kind, and by kind why there is none.

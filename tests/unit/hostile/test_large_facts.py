@@ -14,6 +14,7 @@ import tracemalloc
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import compare_folders, rejudge_run
+from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_OF_A_TEXT, decode_json
@@ -64,6 +65,43 @@ def test_the_states_of_ten_thousand_nodes_are_kept(tmp_path: pathlib.Path) -> No
     """12 KiB for a node with eight virtual functions on each of eight rails."""
     most, _of_what = begun(tmp_path, 10_000).limit("operators")
     assert most >= 10_000 * 12 * 1024
+
+
+def padded(folder: pathlib.Path, kind: str, sizes: dict[str, int]) -> FactFolder:
+    """Facts of nodes whose files have so many bytes."""
+    run = begun(folder, len(sizes))
+    for node, size in sizes.items():
+        with open(run.write(kind, node, {"hcas": []}), "a", encoding="utf-8") as stream:
+            stream.write(" " * size)
+    return run
+
+
+def test_the_largest_facts_of_a_kind_are_errors_where_all_together_are_too_large(tmp_path: pathlib.Path) -> None:
+    """20 files of 16 MiB each, which an archive of 2 MB may hold, were all in memory at once."""
+    sizes = {f"node-{number}": 15 * MIB if number > 17 else 100 for number in range(1, 21)}
+    run = padded(tmp_path, "hcas", sizes)
+    found = run.of_nodes("hcas", sizes)
+    assert [node for node, item in found.items() if item["error"] is not None] == ["node-18", "node-19"]
+    assert (
+        found["node-18"]["error"]
+        .partition(" are the most")[2]
+        .startswith(" together, and it is one of the largest with 157")
+    )
+    assert "the facts hcas of 20 nodes have 4719" in found["node-18"]["error"] and len(run.refused) == 2
+    assert found["node-20"]["value"] == found["node-1"]["value"] == {"hcas": []}
+
+
+def test_what_one_node_may_answer_is_read_beside_the_facts_of_the_others(tmp_path: pathlib.Path) -> None:
+    sizes = {"node-1": 16 * MIB - 1000, **{f"node-{number}": 200 * 1024 for number in range(2, 9)}}
+    found = padded(tmp_path, "hcas", sizes).of_nodes("hcas", sizes)
+    assert all(item["error"] is None for item in found.values())
+
+
+def test_a_plan_of_more_than_all_nodes_may_have_is_refused_by_name(tmp_path: pathlib.Path) -> None:
+    sizes = {f"node-{number}": 15 * MIB for number in range(1, 4)}
+    run = padded(tmp_path, "ping_plan", sizes)
+    with pytest.raises(FileError, match="ping_plan of 3 nodes have 4718"):
+        read_facts(run, "reachability", ("plan",))
 
 
 @pytest.mark.parametrize("kind", ["platform", "topologies"])
