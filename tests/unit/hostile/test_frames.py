@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
+import time
 import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import channels as channels_module
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.channels import Channels, _Socket
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.shell import Shell
 
 NUMBER = 20_000
 TEXT = b"\x82\x03\x01hi"
@@ -47,6 +52,57 @@ def test_a_turn_ends_in_a_flood_of_empty_frames(
         channels.update(0.0)
         turns, came = turns + 1, channels.take(1)
     assert (came, channels.lost) == (b"hi", "")
+
+
+@pytest.mark.parametrize("frame", [b"\x82\x00", b"\x89\x00", b"\x82\x01\x01"])
+def test_frames_of_nothing_have_an_end(
+    pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch, frame: bytes
+) -> None:
+    """They kept a processor busy for all the time of a command, and the other nodes waiting."""
+    monkeypatch.setattr(channels_module, "MOST_FRAMES", NUMBER)
+    channels, _mine, server = pair
+    sent = 0
+    server.setblocking(False)
+    while channels.open and sent < 10 * NUMBER:
+        with contextlib.suppress(BlockingIOError):
+            server.sendall(frame * 500)
+        sent += 500
+        channels.update(0.0)
+    assert not channels.open and "more than any command prints" in channels.lost
+    assert sent < 3 * NUMBER
+
+
+def test_a_program_may_print_for_hours_line_by_line(
+    pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels_module, "MOST_FRAMES", 100)
+    channels, _mine, server = pair
+    channels._socket._since -= 3600.0
+    for _turn in range(50):
+        server.sendall(TEXT * 1000)
+        channels.update(0.0)
+        channels.take(1)
+    assert channels.open and not channels.lost
+
+
+def test_a_stream_that_was_not_asked_for_is_not_kept(pair: tuple[Channels, socket.socket, socket.socket]) -> None:
+    """A shell asks for one stream. What a kubelet sends on the other one stayed in memory as long as it ran."""
+    channels, _mine, server = pair
+    shell = Shell(channels, time.monotonic)
+    part = b"\x82\x7e\xff\xff\x02" + b"x" * 65534
+    thread = threading.Thread(target=flood, args=(server, part), daemon=True)
+    thread.start()
+    result = shell.wait(60.0)
+    server.close()
+    thread.join(10)
+    assert result.error == f"more than {4 << 20} bytes came on a stream that was not asked for, and it was left"
+    assert sum(map(len, channels._came.values())) < 2 << 20
+
+
+def flood(server: socket.socket, part: bytes) -> None:
+    with contextlib.suppress(OSError):
+        for _part in range(4096):
+            server.sendall(part)
 
 
 def test_answers_to_pings_that_nobody_reads_take_no_memory(pair: tuple[Channels, socket.socket, socket.socket]) -> None:

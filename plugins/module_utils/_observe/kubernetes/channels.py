@@ -46,6 +46,9 @@ CHUNK = 32 * 1024
 BURST = 1024 * 1024
 #: frames and seconds likewise: frames may be empty
 BURST_FRAMES, BURST_SECONDS = 4096, 0.25
+#: frames of one connection, and for each of its seconds: each takes some 10 us, whatever is in it. A program that
+#: prints line by line, each in a frame of its own, prints thousands
+MOST_FRAMES, FRAMES_A_SECOND = 65_536, 500
 #: bytes of the smallest head of a frame
 _HEAD = 2
 #: bytes that wait at most when a ping is answered: a server that reads no answer needs none
@@ -291,6 +294,8 @@ class _Socket(_Base):  # type: ignore[misc]
         self._parts = 0
         #: bytes and frames that may still be received in this turn, and the time of its end
         self._bytes, self._frames, self._end = 0, 0, 0.0
+        #: frames that came, and since when
+        self._heard, self._since = 0, time.monotonic()
         read = self.frame_buffer.recv_strict
 
         def bounded(size: int) -> typing.Any:
@@ -329,6 +334,12 @@ class _Socket(_Base):  # type: ignore[misc]
         if frame is not None:
             self._bytes -= _HEAD + len(frame.data)
             self._frames -= 1
+            self._heard += 1
+            seconds = time.monotonic() - self._since
+            if self._heard > MOST_FRAMES + FRAMES_A_SECOND * seconds:
+                raise websocket.WebSocketProtocolException(
+                    f"{self._heard} frames came within {seconds:.0f} s, more than any command prints"
+                )
         if frame is not None and frame.opcode in (
             websocket.ABNF.OPCODE_CONT,
             websocket.ABNF.OPCODE_BINARY,

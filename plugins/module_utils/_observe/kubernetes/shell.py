@@ -10,8 +10,8 @@ import typing
 from ..._model.base.operand import one_line
 from ..._model.kubernetes.objects import CommandResult
 from ..._parse.kubernetes.core import status_message
-from ..._parse.pods.framing import ERROR, STDOUT
-from ..._parse.pods.shell import Stream
+from ..._parse.pods.framing import ERROR, STDERR, STDOUT
+from ..._parse.pods.shell import MOST_BYTES, Stream
 from .channels import Channels
 
 Clock = typing.Callable[[], float]
@@ -25,6 +25,8 @@ class Shell:
         self._channels = channels
         self._clock = clock
         self._stream = Stream()
+        #: bytes on the stream that was not asked for
+        self._aside = 0
         self._begin("shell")
 
     def _begin(self, command: str) -> None:
@@ -55,7 +57,9 @@ class Shell:
     def _pump(self, seconds: float) -> None:
         self._channels.update(seconds)
         self._stream.feed(self._channels.take(STDOUT))
-        if self._stream.overflowed:
+        # a kubelet may send it all the same
+        self._aside += len(self._channels.take(STDERR))
+        if self._stream.overflowed or self._aside > MOST_BYTES:
             # what else it prints is of no use, and would be as long
             self.close()
 
@@ -97,6 +101,8 @@ class Shell:
         channel."""
         if self._stream.overflowed:
             return f"it printed more than {self._stream.size} bytes, and was left"
+        if self._aside > MOST_BYTES:
+            return f"more than {MOST_BYTES} bytes came on a stream that was not asked for, and it was left"
         if self._channels.lost:
             return f"the connection to the pod broke: {self._channels.lost}"
         return (
