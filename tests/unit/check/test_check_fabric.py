@@ -419,6 +419,17 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
     )
 
 
+@pytest.mark.parametrize(("lost", "failed", "warned"), [(False, 0, 65), (True, 65, 0)])
+def test_of_thousands_of_hcas_under_a_nodes_name_the_first_have_a_finding(lost: bool, failed: int, warned: int) -> None:
+    more = [FabricNode("Ca", f"0x{0xA0000 + number:016x}", "worker-2 mlx5_0", 1) for number in range(3000)]
+    whole = world.topology(1, without=[plain_guid(2, 0, 1)] if lost else (), more=more)
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(whole))}
+    found = [item for item in fabrics(topologies=topologies) if item.check == "fabric.foreign"]
+    assert [item.status for item in found] == ["fail"] * failed + ["warn"] * warned
+    assert (found[-1].subject, found[-1].measured) == ("compute", "2936 more HCAs")
+    assert "Compare ibnetdiscover on another node." in (found[-1].remedy or "")
+
+
 def test_a_host_is_known_by_its_short_name_and_by_what_its_own_hcas_bear() -> None:
     """An inventory has names with a domain, or addresses; rdma-ndd writes the host without its domain, older tools with
     it."""

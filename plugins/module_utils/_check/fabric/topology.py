@@ -14,7 +14,7 @@ from ..._model.base.text import folded
 from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope
@@ -23,6 +23,8 @@ from .uplinks import check_uplinks
 
 #: ports with several cables that have a finding each
 _MOST_DOUBLED = 32
+#: HCAs by the names of nodes that have none of their GUIDs, of one status, that have a finding each
+_MOST_FOREIGN = 64
 #: HCAs of a node, in the words of a finding
 _MOST_HCAS = 16
 
@@ -213,9 +215,30 @@ def _check_foreign(
             " description."
         )
         findings.append(Finding("fabric.foreign", subject, FAIL, measured, f"an HCA of {owner}", why, remedy))
+    if len(findings) > _MOST_FOREIGN:
+        findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
     return findings or [
         ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "none that bears a node's name")
     ]
+
+
+def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Finding]) -> list[Finding]:
+    """Return the first findings of a status, and one that counts the others: the port of one node shows the fabric, and
+    may invent as many HCAs as it likes."""
+    found = [item for item in findings if item.status == status]
+    if len(found) <= _MOST_FOREIGN:
+        return found
+    more = len(found) - _MOST_FOREIGN
+    why = (
+        f"Beside those that have a finding of their own, the fabric shows {more} HCAs by the names of nodes, and these"
+        f" nodes have no HCAs of their GUIDs. The first of them: {found[_MOST_FOREIGN].measured}."
+    )
+    remedy = (
+        "Compare ibnetdiscover on another node. If that shows none of them, the node whose port shows the fabric makes"
+        " them up: put a node that you trust first in the inventory."
+    )
+    rest = Finding("fabric.foreign", fabric.name, status, f"{more} more HCAs", "none", why, remedy)
+    return [*found[:_MOST_FOREIGN], rest]
 
 
 def _check_cables(
