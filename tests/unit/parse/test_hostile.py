@@ -346,11 +346,6 @@ TEXT: dict[str, Text] = {
         ('{"version": 1, "nccl_version": 22809}\n', "host-1:71:99 [0] NCCL INFO Using network IB\n"),
         (False, True),
     ),
-    "job.nccl_log.names_at_most": Text(
-        lambda text: parser("job.nccl_log.names_at_most")(2, (line + "\n" for line in text.split("\n"))),
-        seeds("nccl/*.txt"),
-        (False, True),
-    ),
     "job.nccl_log.parse_files": Text(
         lambda text: seen_in(
             parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")

@@ -21,9 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import (
-    names_at_most,
+    PodLogs,
     parse,
-    parse_files,
     parse_text,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import (
@@ -906,7 +905,55 @@ def test_of_a_file_of_one_host_only_lines_with_its_head_count() -> None:
             "misc/ibvwrap.cc:1 NCCL WARN NET/IB : Got completion with status=12",
         )
     ]
-    log = parse_files([("a.log", [*own, *others])], hosts={"a.log": "pod-a"})
+    logs = PodLogs()
+    assert logs.add("a.log", "pod-a", [*own, *others], 1)
+    log = logs.build_log()
     assert [(process.host, process.network) for process in log.processes] == [("pod-a", "IB")]
     assert (log.problems, log.torn) == ((), 0)
-    assert not names_at_most(1, others) and names_at_most(1, [*own, *others], "pod-a")
+
+
+def test_the_logs_of_pods_are_read_once_and_tell_what_one_log_of_them_tells() -> None:
+    pods = {
+        f"pod-{name}": [
+            f"pod-{name}:{pid}:1 [0] NCCL INFO Using network IB\n",
+            f"pod-{name}:{pid}:1 [0] misc/ibvwrap.cc:1 NCCL WARN NET/IB : Got completion with status=12\n",
+            "NCCL version 2.28.9+cuda13.0\n",
+            "pod-c:1:1 [0] NCCL INFO Using network Socket\n",
+            "cut",
+        ]
+        for name, pid in (("a", 7), ("b", 8))
+    }
+    taken: list[str] = []
+
+    def lines(name: str) -> typing.Iterator[str]:
+        for line in pods[name]:
+            taken.append(line)
+            yield line
+
+    logs = PodLogs()
+    assert logs.add("pod-a", "pod-a", lines("pod-a"), 1)
+    assert not logs.add("forged", "pod-b", [f"pod-b:{pid}:1 [0] NCCL INFO Using network IB\n" for pid in range(9)], 8)
+    assert logs.add("pod-b", "pod-b", lines("pod-b"), 1)
+    found = logs.build_log()
+    assert len(taken) == 10
+    own = [line for lines in pods.values() for line in lines if "pod-c" not in line]
+    alone = parse(own)
+    assert [(process.host, process.pid, process.network) for process in found.processes] == [
+        ("pod-a", 7, "IB"),
+        ("pod-b", 8, "IB"),
+    ]
+    (problem,) = found.problems
+    assert (problem.count, problem.hosts, problem.line) == (2, ("pod-a", "pod-b"), 2) and alone.problems[0].count == 2
+    assert (found.versions, found.lines, found.nccl_lines, found.cut) == (("2.28.9+cuda13.0",), 10, 4, True)
+
+
+def test_what_stops_the_reading_of_one_pods_log_leaves_the_others() -> None:
+    def fails() -> typing.Iterator[str]:
+        yield "pod-b:1:1 [0] NCCL INFO Using network IB\n"
+        raise TimeoutError
+
+    logs = PodLogs()
+    assert logs.add("pod-a", "pod-a", ["pod-a:1:1 [0] NCCL INFO Using network IB\n"], 1)
+    with pytest.raises(TimeoutError):
+        logs.add("pod-b", "pod-b", fails(), 1)
+    assert [process.host for process in logs.build_log().processes] == ["pod-a"]

@@ -70,7 +70,6 @@ def is_document(line: str) -> bool:
 def parse_files(
     files: typing.Iterable[tuple[str, typing.Iterable[str]]],
     sources: typing.Literal["files", "hosts", ""] = "",
-    hosts: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> NcclLog:
     """Parse a log that consists of several files. Where several files are logs, each is of one pod, and each process
     lists the files that have lines of it.
@@ -78,12 +77,11 @@ def parse_files(
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
     :param sources: the kind of source that is left out where it names more than a pod can: a file, or a host where all
         ranks are in one file. Empty: sources have no limit
-    :param hosts: by the name of a file, the only host whose lines count in it
     :raises ParseError: as ``parse`` does
     """
     reader = _Reader(sources=sources)
     for name, lines in files:
-        reader.begin_file(name, hosts[name] if hosts is not None else None)
+        reader.begin_file(name)
         reader.read_lines(lines)
     return reader.build_log()
 
@@ -96,20 +94,37 @@ def parse_text(text: str) -> NcclLog:
     return parse(io.StringIO(text, newline="\n"))
 
 
-def names_at_most(ranks: int, lines: typing.Iterable[str], host: typing.Optional[str] = None) -> bool:
-    """Return whether a log names at most ``ranks`` processes and ranks, and no more about them than a log of its length
-    can.
+class PodLogs:
+    """The logs of the pods of one run, each of which counts for its own host. They are read one after the other, and
+    each only once."""
 
-    :param lines: as for ``parse``
-    :param host: the only host whose lines count; None: the lines of each host count
-    """
-    reader = _Reader(ranks * OF_WHOLE_RANK)
-    reader.host = host
-    try:
-        reader.read_lines(lines)
-    except ParseError:
-        return False
-    return reader.count_ranks() <= ranks
+    def __init__(self) -> None:
+        self._reader = _Reader()
+
+    def add(self, name: str, host: str, lines: typing.Iterable[str], ranks: int) -> bool:
+        """Read the log of a pod, and add it, unless it names more than ``ranks`` processes or ranks, or more about them
+        than a log of its length can. What reading it raises leaves the others as they are.
+
+        :param name: of the pod
+        :param host: the only host whose lines count in it
+        :param lines: as for ``parse``
+        :returns: whether it was added
+        :raises ParseError: all logs together name more than logs of their length can
+        """
+        part = _Reader(ranks * OF_WHOLE_RANK)
+        part.begin_file(name, host)
+        try:
+            part.read_lines(lines)
+        except ParseError:
+            return False
+        if part.count_ranks() > ranks:
+            return False
+        self._reader.absorb(part)
+        return True
+
+    def build_log(self) -> NcclLog:
+        """Return the fact of all logs that were added."""
+        return self._reader.build_log()
 
 
 #: kinds of endpoints of UCX that are kept
@@ -208,6 +223,32 @@ class _Reader:
                 self._leave_out(str(error))
                 if self._sources == "files":
                     return
+
+    def absorb(self, part: _Reader) -> None:
+        """Take all that another reader has read, of a file about other hosts.
+
+        :raises ParseError: both together name more than logs of their length can
+        """
+        part._end_file()
+        part._file = None
+        for key, process in part._processes.items():
+            self._processes.setdefault(key, process)
+        for version in part._messages.versions:
+            self._messages.add_version(version)
+        self._problems.absorb(part._problems, self._lines)
+        for line, count in part._endpoints.items():
+            if line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
+                self._endpoints[line] = self._endpoints.get(line, 0) + count
+            else:
+                self._more_endpoints += count
+        self._more_endpoints += part._more_endpoints
+        self._lines += part._lines
+        self._nccl_lines += part._nccl_lines
+        self._torn += part._torn
+        self._cut = self._cut or part._cut
+        self._logs += part._logs
+        self._budget.characters += part._budget.characters
+        self._keep(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
         """Return the fact of all lines that were read."""

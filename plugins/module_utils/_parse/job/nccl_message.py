@@ -123,11 +123,16 @@ class MessageReader:
         elif word.isdigit():
             self._read_counts(thread, message)
 
+    def add_version(self, version: str) -> None:
+        """Keep a version of NCCL, unless there are too many."""
+        if len(self.versions) < _MOST:
+            self.versions[version] = None
+
     def read_bare_version(self, line: str) -> None:
         """Read the version of NCCL in a line without a head, which rank 0 writes."""
         version = _parse_version(line)
-        if version and len(self.versions) < _MOST:
-            self.versions[version] = None
+        if version:
+            self.add_version(version)
 
     def _read_counts(self, thread: LogThread, message: str) -> None:
         """Read the numbers of channels. Old releases begin the line of a choice with a number, too."""
@@ -284,8 +289,7 @@ class MessageReader:
         version = _parse_version(message)
         if version:
             thread.process.version = version
-            if len(self.versions) < _MOST:
-                self.versions[version] = None
+            self.add_version(version)
 
     def _read_choice(self, thread: LogThread, message: str) -> None:
         found, numbered = _CHOICE.fullmatch(message), _NUMBERED.fullmatch(message)

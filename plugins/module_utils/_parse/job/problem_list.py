@@ -33,6 +33,25 @@ class ProblemList:
         """Return the problems, in the order of the log."""
         return tuple(self._problems.values())
 
+    def absorb(self, other: ProblemList, lines: int) -> None:
+        """Add the problems of another list, of lines that follow.
+
+        :param lines: number of the lines before them
+        """
+        self.untold += other.untold
+        for own, item in other._problems.items():
+            kind = item.kind
+            key = (kind, "") if kind and self._known >= _MOST and own not in self._problems else own
+            seen = self._problems.get(key)
+            if seen is not None:
+                hosts = tuple(dict.fromkeys((*seen.hosts, *item.hosts)))[:_HOSTS]
+                self._problems[key] = dataclasses.replace(seen, count=seen.count + item.count, hosts=hosts)
+            elif kind or len(self._problems) - self._known < _MOST:
+                self._known += bool(kind)
+                self._problems[key] = dataclasses.replace(item, line=item.line + lines)
+            else:
+                self.untold += item.count
+
     def add_text(self, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()) -> None:
         """Add a problem whose kind the text decides.
 

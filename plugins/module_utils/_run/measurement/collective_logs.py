@@ -44,37 +44,35 @@ class LogReader:
         end = self._clock() + LOGS
         with workers(min(_AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._read_log(run, place, end), places)
+            logs = nccl_log.PodLogs()
             try:
-                log = nccl_log.parse_files(
-                    (
-                        (place.pod.name, self._select_lines(run, place, text, end + PARSING))
-                        for place, text in zip(places, texts)
-                    ),
-                    hosts={place.pod.name: place.host for place in places},
-                )
+                for place, text in zip(places, texts):
+                    self._add_log(logs, run, place, text, end + PARSING)
             except ParseError:
                 # the logs name more than logs of their length can
                 return KeptLog()
-        return keep_log(log, self._gpus_per_node)
+        return keep_log(logs.build_log(), self._gpus_per_node)
 
-    def _select_lines(self, run: CollectiveRun, place: CollectivePlace, text: str, end: float) -> typing.Iterable[str]:
-        """Return the lines of a pod's log; none where those about its own host name more ranks than its GPUs allow, or
-        take more CPU time than a log of NCCL. The other pods of the run keep their lines.
+    def _add_log(
+        self, logs: nccl_log.PodLogs, run: CollectiveRun, place: CollectivePlace, text: str, end: float
+    ) -> None:
+        """Add the log of a pod; nothing of it where its lines about its own host name more ranks than its GPUs allow,
+        or take more CPU time than a log of NCCL. The other pods of the run keep theirs.
 
         :param end: moment from which no log is parsed
+        :raises ParseError: all logs together name more than logs of their length can
         """
         most = _MOST_RANKS * self._gpus_per_node
         if self._clock() >= end:
             why = f"the logs before it took {PARSING:.0f} s"
         else:
             try:
-                if nccl_log.names_at_most(most, limit_cpu(lines_of(text), PARSE_CPU), place.host):
-                    return lines_of(text)
+                if logs.add(place.pod.name, place.host, limit_cpu(lines_of(text), PARSE_CPU), most):
+                    return
                 why = f"it names more than {most} processes and ranks, or more about them than NCCL writes"
             except _TooSlow:
                 why = f"{PARSE_CPU:g} s of CPU time did not suffice for its {len(text)} characters"
         self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
-        return ()
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""
