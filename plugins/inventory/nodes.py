@@ -21,6 +21,9 @@ description:
   - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh)
     without an address, it has the connection P(linerate.rdma.refused#connection), so that its tasks are unreachable
     with the cause. Ansible never takes a text of a node for a template.
+  - If the cluster gives no nodes, the plugin warns once, and leaves the group C(rdma_nodes) empty. The playbooks then
+    end with the cause. It is an error of the inventory if C(unparsed_is_failed) or C(any_unparsed_is_failed) is set in
+    the section C(inventory) of C(ansible.cfg).
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
   - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment
     variables C(K8S_AUTH_*) and C(KUBECONFIG), or the same default as C(kubectl).
@@ -89,6 +92,7 @@ import os
 import shlex
 import typing
 
+from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
@@ -108,13 +112,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.in
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, note
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 
 GROUP = "rdma_nodes"
+#: settings of Ansible by which a run ends where an inventory can't be read
+_UNPARSED_FAILS = ("INVENTORY_UNPARSED_IS_FAILED", "INVENTORY_ANY_UNPARSED_IS_FAILED")
 _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
 
 
@@ -122,6 +129,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
     """It runs in ansible-playbook itself, so that the Kubernetes client is loaded once, and not by each fork."""
 
     NAME = "linerate.rdma.nodes"
+    #: kind of the cause why there are no nodes, and what led to the API server
+    _kind = ("", "")
+    _where = ""
 
     def verify_file(self, path: str) -> bool:
         return bool(super().verify_file(path)) and path.endswith(_ENDS)
@@ -131,15 +141,26 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             self._parse(path)
         except AnsibleParserError as error:
-            # Ansible only warns of it; what then finds no nodes says why
-            note(error.message)
-            raise
+            note(Cause(error.message, *self._kind))
+            self._give_no_nodes(error)
         except AnsibleError:
             raise
         except Exception as error:
             said = f"{path}: {sentence(error, self.NAME)}"
-            note(said)
-            raise AnsibleParserError(said) from None
+            note(Cause(said))
+            self._give_no_nodes(AnsibleParserError(said))
+
+    def _give_no_nodes(self, error: AnsibleParserError) -> None:
+        """End as an inventory without nodes, with one warning. For an error Ansible would try its plugins for YAML and
+        INI on the file, and warn of the mistakes of each, and go on without nodes as well.
+
+        :raises AnsibleParserError: the configuration of Ansible wants a run to end where an inventory can't be read
+        """
+        if any(constants.config.get_config_value(name) for name in _UNPARSED_FAILS):
+            raise error from None
+        self.display.warning(error.message)
+        # what then finds no nodes says why
+        self.inventory.add_group(GROUP)
 
     def _parse(self, path: str) -> None:
         """:raises AnsibleParserError: the file is wrong, or the cluster has no nodes for it"""
@@ -152,6 +173,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             found, by_ssh = self._read()
         except RdmaError as error:
+            if not HAS_KUBERNETES:
+                self._kind = ("library", "")
+            elif isinstance(error, ApiError):
+                self._kind = ("api_server", self._where)
             raise AnsibleParserError(f"{path}: {error}") from None
         for refused in found.refused:
             self.display.warning(f"{path}: {refused}. It is left out.")
@@ -180,7 +205,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         self._refuse_another_context()
-        cluster = Cluster(make_client(options, find_credentials(options, os.environ)).client)
+        credentials = find_credentials(options, os.environ)
+        self._where = credentials.where
+        cluster = Cluster(make_client(options, credentials).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
         if not ssh:

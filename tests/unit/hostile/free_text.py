@@ -68,7 +68,7 @@ TABLE: dict[str, str] = {
         server; PairLatency fabric client server; StepFigures fabric; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan
         servers pings stopped tunings
-        kernel_settings variables held images mistyped origins inventory_error;
+        kernel_settings variables held images mistyped origins inventory_error inventory_kind inventory_where;
         CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node;
         NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric;
@@ -96,7 +96,7 @@ TABLE: dict[str, str] = {
         image_id template; ObserverSet template
         node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
         OperatorStatus package namespace subscription
-        wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog catalog_namespace
+        wanted installed upgrade; OperatorsSeen packages labelled made leave; Package name catalog catalog_namespace
         default_channel; PolicyState kind name state;
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions
         deployments webhooks; StorageClass name
