@@ -83,6 +83,7 @@ _DONE = (
     "Stages discover and fabric have judged it; after the network is made VFs are judged, and what they carry by stage"
     " bandwidth."
 )
+_INTERFACE = "Names and addresses of an interface of the node, which pods do not use."
 _CNI = "The CNI plugin sets it when a pod takes the VF; where the intent asks for it, a pod of ours does."
 _ETHERNET_ONLY = "Nothing of InfiniBand is known by it."
 _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
@@ -167,21 +168,21 @@ ROWS: tuple[Row, ...] = (
     Row(("hcas", "hcas_after_network"), ("node.hcas(VF).name",), _NAMES),
     Row(("hcas",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken"), INFINIBAND),
     Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken")),
-    Row(("hcas",), ("node.hcas(PF).name",), _NAMES, OTHER, ROCE),
     Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, OTHER),
     Row(
         ("hcas", "hcas_after_network"),
         _under(
             _PF,
             "netdevs[].name",
-            "netdevs[].hardware_address",
             "netdevs[].port_guid",
             "netdevs[].subnet_prefix",
             "netdevs[].queue_pair",
             "netdevs[].port",
         ),
-        "Names and addresses of an interface of the node, which pods do not use.",
+        _INTERFACE,
     ),
+    Row(("hcas_after_network",), _under(_PF, "netdevs[].hardware_address"), _INTERFACE),
+    Row(("hcas",), _under(_PF, "netdevs[].hardware_address"), _INTERFACE, ("unread", "broken")),
     Row(
         ("hcas",),
         _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"),
@@ -238,7 +239,6 @@ ROWS: tuple[Row, ...] = (
         _BAD,
         ROCE,
     ),
-    Row(("hcas",), _under(_PF, "pci.address"), "The kernel has no two functions of one address.", OTHER),
     Row(
         ("hcas",),
         _under(_PF, "pci.driver"),
@@ -1021,9 +1021,16 @@ ROWS: tuple[Row, ...] = (
     Row(("addresses",), ("pools",), "A pool of nv-ipam is nothing to whereabouts.", BROKEN, INFINIBAND),
     Row(
         ("addresses",),
-        ("pools", "pools[]", "pools[].kind", "pools[].namespace", "pools[].name"),
+        ("pools", "pools[]"),
         "The stage makes the pool, and waits for shares of it.",
         on=ROCE,
+    ),
+    Row(
+        ("addresses",),
+        ("pools[].kind", "pools[].namespace", "pools[].name"),
+        "A pool of another name with the same range is named, and keeps no fabric from being made.",
+        on=ROCE,
+        warns=True,
     ),
     Row(
         ("addresses",),
@@ -1086,9 +1093,16 @@ ROWS: tuple[Row, ...] = (
     # after the network
     Row(
         ("hcas_after_network",),
-        _under(_PF, "rdma_device", "pci.address"),
-        "The kernel has no two functions of one name or address.",
+        _under(_PF, "rdma_device"),
+        "The kernel has no two functions of one name.",
         OTHER,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(_PF, "pci.address"),
+        "The kernel has no two functions of one address.",
+        OTHER,
+        INFINIBAND,
     ),
     Row(
         ("hcas_after_network",),
@@ -1118,13 +1132,18 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("hcas_after_network",), _under(_PF, "ports[].mtu"), "The interface's MTU is compared."),
     Row(("hcas_after_network",), _under(f"{_VF}.", "rdma_device"), "It has a device, whatever its name.", _BAD),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.netdevs[].", "hardware_address"),
+        "Any address of its own will do.",
+        ("unread", "broken"),
+    ),
     Row(("hcas_after_network",), _under(f"{_VF}.", "netdevs", "netdevs[]"), "A pod may have it.", on=ROCE, warns=True),
     Row(
         ("hcas_after_network",),
         _under(
             f"{_VF}.netdevs[].",
             "name",
-            "hardware_address",
             "state",
             "port_guid",
             "subnet_prefix",
@@ -1246,20 +1265,21 @@ ROWS: tuple[Row, ...] = (
         ("states[].interfaces[].vfs[].mtu",),
         "The kernel shows the MTU of the VF itself.",
     ),
+    Row(("operators_after_network.operators",), ("states[].generation",), "Its effect is judged: the functions."),
     Row(
         ("operators_after_network.operators",),
-        ("states[].generation", "states[].wanted_rdma_mode", "states[].rdma_mode"),
-        "Its effect is judged: the RDMA devices.",
+        ("states[].wanted_rdma_mode", "states[].rdma_mode"),
+        "Older operators do not say it; its effect is judged: the RDMA devices.",
+        ("unread",),
+    ),
+    Row(
+        ("operators_after_network.operators",), ("states[].wanted[].name", "states[].wanted[].groups[].policy"), _NAMES
     ),
     Row(
         ("operators_after_network.operators",),
-        ("states[].wanted[].name", "states[].wanted[].groups*", "states[].wanted[].external"),
-        _NAMES,
-    ),
-    Row(
-        ("operators_after_network.operators",),
-        ("states[].wanted[].link_type", "states[].wanted[].eswitch_mode"),
-        "The kernel shows what the function is.",
+        ("states[].wanted[].link_type", "states[].wanted[].groups[].device_type"),
+        "Where the operator wants none, the function keeps the one that it has, which the kernel shows.",
+        ("unread",),
     ),
     Row(
         ("olm",),
@@ -1340,11 +1360,8 @@ ROWS: tuple[Row, ...] = (
         ("bandwidth",),
         _under(
             "pods[].",
-            "name",
             "namespace",
-            "pci",
             "interface",
-            "physical_function",
             "cpus",
             "binding",
             "far_cpus",
@@ -1356,7 +1373,13 @@ ROWS: tuple[Row, ...] = (
         ("bandwidth",),
         ("pods[].address",),
         "Which address of the range a pod has does not matter; what was measured over it counts.",
-        ("unread", *OTHER),
+        ("unread",),
+    ),
+    Row(
+        ("bandwidth",),
+        ("pods[].name",),
+        "The measurement went through the pod, and is judged.",
+        ("unread", "broken"),
     ),
     Row(("bandwidth",), ("pods[].rate_gbps",), "What the HCA's link can do is looked up on the node."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
@@ -1440,7 +1463,7 @@ ROWS: tuple[Row, ...] = (
         ),
         _DERIVED,
     ),
-    Row(("nccl_log.log",), ("communicators[].ranks[].routes(*).via",), _DERIVED, ("unread",)),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(P2P).via",), _DERIVED, ("unread",)),
     Row(("nccl_log.log",), ("communicators[].ranks[].routes(NET).device",), _DERIVED, ("more", "less", "another's")),
     Row(
         ("nccl_log.log",),

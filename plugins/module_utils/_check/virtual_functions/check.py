@@ -24,8 +24,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import guids
 from . import settings as vf_settings
 from .count import check_count
+from .desired import find_other_rdma_mode
 from .devices import check_driver, check_rdma, check_report
 from .function_reports import FunctionReports
+from .hardware_addresses import check_addresses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,14 +109,17 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not membership.resolved:
             findings.append(_report_unresolved(membership))
             continue
+        everywhere: list[FunctionReports] = []
         for name, node in read.items():
             functions = _list_functions(fabric, membership, name, node, facts.operators)
+            everywhere += functions
             findings.append(_list_members(fabric, name, functions))
-            for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
+            # those that are there are judged whatever their number: a waiver of a missing one is about that one
+            for layers in functions:
                 findings += _check_function(layers)
             findings.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [_check_sync(fabric, state)] if state is not None else []
+            findings += [_check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
@@ -123,6 +128,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
+        if not is_infiniband(fabric):
+            findings += check_addresses(fabric.name, everywhere)
     if facts.operators is not None:
         answers = (
             machines.collect_answers("hcas_after_network", facts.nodes),
@@ -193,13 +200,22 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
     ]
 
 
-def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
+def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
     """Check that the operator has finished with the node. Until then, it may remove the present functions."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
     if state.sync_status == "Succeeded" and not steps:
-        return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
+        pool = intent.cluster.node_pool
+        other = find_other_rdma_mode(state, (pool.rdma_mode if pool else None) or "")
+        if not other:
+            return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
+        remedy = (
+            "See rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, run the stage"
+            f" network again, and restart {state.node} if its mode stays."
+        )
+        why = f"RDMA mode: {other}."
+        return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle", expected, why, remedy)
     log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
         error, remedy = add_cause(state.last_sync_error)

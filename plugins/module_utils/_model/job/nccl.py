@@ -130,6 +130,13 @@ class NcclRoute:
     channels: tuple[int, ...]
     lines: int
 
+    @property
+    def is_plugins(self) -> bool:
+        """Return whether it goes over the network of a plugin of which it is not known what it sends by: UCX and
+        libfabric may take TCP. IB, and IBext of NVIDIA's plugin, are verbs; SHARP is InfiniBand."""
+        over = self.transport in ("NET", "COLLNET") and self.via != "Socket"
+        return over and not self.via.startswith("IB") and (self.transport, self.via) != ("COLLNET", "SHARP")
+
 
 @dataclasses.dataclass(frozen=True)
 class NcclRank:
@@ -226,7 +233,8 @@ class NcclLog:
     :ivar untold: warnings of no known kind that are not among the problems, since there are too many
     :ivar left_out: files or hosts whose lines are too many to be kept; the others are judged
     :ivar endpoints: of UCX
-    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds
+    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds, or they are not
+        whole
     """
 
     versions: tuple[str, ...] = ()
