@@ -382,6 +382,26 @@ def test_without_the_rates_of_the_rails_nothing_is_a_pass_but_what_the_intent_ex
     )
 
 
+@pytest.mark.parametrize(
+    ("nodes", "of"), [(("a", "b"), None), (("a", "b"), 2), (("a", "b", "c", "d"), 2), (("a", "b", "c", "d"), 3)]
+)
+def test_a_floor_of_the_intent_that_no_group_is_compared_with_is_unknown(
+    nodes: tuple[str, ...], of: typing.Optional[int]
+) -> None:
+    """Tests of two nodes run each rail by itself, and are not compared with it."""
+    floor: dict[str, typing.Any] = {"test": "all_reduce", "gbs": 5000, "reason": "contract of delivery"}
+    _facts, _lines, findings = run(NcclApi(nodes), expected_busbw=[{**floor, **({"nodes": of} if of else {})}])
+    (found,) = [item for item in findings if item.status != PASS]
+    assert (found.check, found.status, found.measured) == ("collectives.bandwidth", UNKNOWN, "compared with no group")
+    assert "contract of delivery" in found.expected and "expected_busbw" in found.remedy
+
+
+def test_a_floor_of_all_groups_is_not_missed_where_each_group_has_its_own() -> None:
+    floor: dict[str, typing.Any] = {"test": "all_reduce", "gbs": 90, "reason": "contract of delivery"}
+    _facts, _lines, findings = run(NcclApi(), expected_busbw=[floor, {**floor, "nodes": 4}])
+    assert bad(findings) == set()
+
+
 def test_collectives_run_one_after_the_other() -> None:
     api = NcclApi(("a", "b", "c"))
     facts, _lines, findings = run(api, tests=["all_gather", "all_reduce"])

@@ -25,10 +25,17 @@ from ..._analysis.schedule.collectives import (
 from ..._analysis.schedule.halving import RailTrial
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
-from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
+from ..._model.measurement.collectives import (
+    CollectiveRun,
+    Collectives,
+    ExpectedBusbw,
+    RanTest,
+    TestKey,
+    TestName,
+)
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
-from .course_findings import report_group, report_steps, report_suspects
+from .course_findings import report_group, report_steps, report_suspects, report_unused_floors
 from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
@@ -130,6 +137,8 @@ class Course:
         #: the largest group that is proven and fast, and whether it has run for long by now
         self._largest: typing.Optional[CollectiveGroup] = None
         self._soaking = self._soaked = False
+        #: floors of the intent that a group was compared with
+        self._used_floors: set[ExpectedBusbw] = set()
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
@@ -368,6 +377,8 @@ class Course:
             )
         algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
+        if own is not None:
+            self._used_floors.add(own)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
             why = (
@@ -411,6 +422,7 @@ class Course:
         climb = self._climb
         return (
             *report_steps(self.name, climb, len(self._leaf_of)),
+            *report_unused_floors(self.name, self._wanted.expected_busbw, self._used_floors),
             *((report_none(self.name),) if self.soaks and not self._soaked else ()),
             *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),

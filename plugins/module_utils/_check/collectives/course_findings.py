@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The findings at the end of a collective's course: its steps, and the components that are slow. Check ids:
-``collectives.steps``, ``collectives.suspect``.
+``collectives.bandwidth``, ``collectives.steps``, ``collectives.suspect``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import typing
 from ..._analysis.schedule.collectives import Climb, CollectiveGroup, Kind
 from ..._analysis.schedule.halving import Named
 from ..._model.base.text import folded
-from ..._model.measurement.collectives import TestName
+from ..._model.measurement.collectives import ExpectedBusbw, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from .floor import spell_gbs
 
 #: nodes of a group that a finding names
 _NAMED = 4
@@ -79,6 +80,38 @@ def report_steps(name: TestName, climb: Climb, nodes: int) -> list[Finding]:
             )
         )
     return steps
+
+
+def report_unused_floors(
+    name: TestName, floors: typing.Sequence[ExpectedBusbw], used: typing.AbstractSet[ExpectedBusbw]
+) -> typing.Iterator[Finding]:
+    """Report each floor of the intent that no group was compared with. A floor of all groups is not missed where each
+    group has a floor of its number of nodes.
+
+    :param used: floors that a group was compared with
+    """
+    for item in floors:
+        if item.test != name or item in used or (item.nodes is None and used):
+            continue
+        groups = f"a group of {item.nodes} nodes" if item.nodes is not None else "a group of several nodes"
+        why = (
+            f"No test of {groups} gave a figure over all rails. expected_busbw counts only for such a figure; the tests"
+            " of two nodes run each rail by itself, and a floor that is derived from the rail is their limit."
+        )
+        remedy = (
+            "Set nodes of this entry of rdma_cluster.collectives.expected_busbw to the number of nodes of a group that"
+            " the report lists, or remove the entry. If the group was not tested, correct the other findings of this"
+            " collective, and run: ansible-playbook site.yml --tags bandwidth,collectives."
+        )
+        yield Finding(
+            "collectives.bandwidth",
+            f"{name}, expected_busbw of {f'{item.nodes} nodes' if item.nodes is not None else 'all groups'}",
+            UNKNOWN,
+            "compared with no group",
+            f"{spell_gbs(item.gbs)}, by the intent: {item.reason}",
+            why,
+            remedy,
+        )
 
 
 def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:

@@ -26,6 +26,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The transport of the run is not proven, so its figure does not count (unknown).",
             "Stage `bandwidth` did not measure each rail, so there is no floor (unknown).",
             "A figure above what the links carry: part of the data went another way (unknown).",
+            "No group gave a figure that an entry of `expected_busbw` counts for (unknown).",
         ),
         look=(_LOGS, _TOPO),
         remedy="Begin with the findings of the smallest group that fails. docs/collectives.md derives the floor.",
