@@ -402,6 +402,57 @@ def test_a_floor_of_all_groups_is_not_missed_where_each_group_has_its_own() -> N
     assert bad(findings) == set()
 
 
+def again(facts: CollectivesFacts, **wishes: typing.Any) -> list[Finding]:
+    """Judge the facts of a run by another intent; return what is no pass."""
+    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
+    nodes = ("a", "b", "c", "d")
+    found = check(intent, Facts(nodes, facts, measured(nodes)))
+    return [item for item in found if item.status != PASS]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "measured_", "expected"),
+    [
+        ({"most_bytes": 64 << 30}, "1 GiB to 8 GiB", "1 GiB to 64 GiB"),
+        ({"least_bytes": 65536}, "1 GiB to 8 GiB", "64 KiB to 8 GiB"),
+        ({"image": "registry.example/other:1"}, "registry.example/nccl-tests:1", "registry.example/other:1"),
+    ],
+)
+def test_a_run_of_other_messages_or_another_image_than_the_intent_asks_for_is_unknown(
+    wishes: dict[str, typing.Any], measured_: str, expected: str
+) -> None:
+    facts, _lines, _findings = run(NcclApi(), soak_minutes=1)
+    assert again(facts, soak_minutes=1) == []
+    (found,) = again(facts, soak_minutes=1, **wishes)
+    assert (found.check, found.status, found.measured, found.expected) == (
+        "collectives.wanted",
+        UNKNOWN,
+        measured_,
+        expected,
+    )
+
+
+def test_messages_that_the_memory_of_the_gpus_limits_are_a_warning() -> None:
+    facts, _lines, _findings = run(NcclApi())
+    runs = tuple(
+        dataclasses.replace(ran, figures=dataclasses.replace(ran.figures, reduced_bytes=12 << 30))
+        for ran in facts.runs
+        if ran.figures is not None
+    )
+    (found,) = again(dataclasses.replace(facts, runs=runs), most_bytes=16 << 30)
+    assert (found.status, found.measured) == (WARN, "up to 8 GiB") and "memory" in found.why
+    # it would have reached more
+    (found,) = again(dataclasses.replace(facts, runs=runs), most_bytes=64 << 30)
+    assert found.status == WARN
+    less = tuple(
+        dataclasses.replace(ran, figures=dataclasses.replace(ran.figures, reduced_bytes=16 << 30))
+        for ran in runs
+        if ran.figures is not None
+    )
+    (found,) = again(dataclasses.replace(facts, runs=less), most_bytes=64 << 30)
+    assert found.status == UNKNOWN
+
+
 def test_collectives_run_one_after_the_other() -> None:
     api = NcclApi(("a", "b", "c"))
     facts, _lines, findings = run(api, tests=["all_gather", "all_reduce"])

@@ -315,11 +315,18 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "collectives.wanted": Explanation(
         means=(
-            "The intent asks for collectives, and nothing is known of them. Without `rdma_cluster.collectives` it"
-            " passes, and nothing is proven."
+            "The intent asks for collectives, and nothing is known of them, or of other ones: another image, or other"
+            " sizes of messages. Without `rdma_cluster.collectives` it passes, and nothing is proven."
         ),
-        measured="Whether the stage ran over the fabric of the intent.",
-        causes=("The run did not include the stage.", "The facts are of another intent."),
+        measured=(
+            "Whether the stage ran over the fabric of the intent, in its image, with messages from `least_bytes` to"
+            " `most_bytes`."
+        ),
+        causes=(
+            "The run did not include the stage.",
+            "The facts are of another intent.",
+            "The memory of the GPUs is too small for `most_bytes`, and nccl-tests sent smaller messages (warn).",
+        ),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,collectives",),
         remedy="Run the stage with this intent.",
     ),
