@@ -147,8 +147,8 @@ def _check_shared(item: AppliedObject) -> Finding:
 
 def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
-    expected = [(_POLICY, "SriovNetworkNodePolicy")] if find_traits(fabric).functions else []
-    expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
+    expected = [(_POLICY, "SriovNetworkNodePolicy", "")] if find_traits(fabric).functions else []
+    expected += [(_ATTACHMENT, attachment_kind(fabric), fabric.network.name)] if attachment_kind(fabric) else []
     if fabric.name in facts.linted.held:
         why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
         remedy = (
@@ -157,7 +157,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
         )
         return [
             Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy)
-            for check_id, _kind in expected
+            for check_id, _kind, _name in expected
         ]
     findings = [
         _judge_applied_object(
@@ -165,15 +165,15 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
         )
         for item in mine
     ]
-    for check_id, what in expected:
-        if not any(finding.check == check_id for finding in findings):
+    for check_id, what, name in expected:
+        if not any(item.kind == what and name in ("", item.name) for item in mine):
             why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
             findings.append(
                 Finding(
                     check_id,
                     fabric.name,
                     FAIL,
-                    f"no {what}",
+                    f"no {what} {name}".rstrip(),
                     "accepted by the API server",
                     why,
                     "Correct what the reason names, and run the stage again.",
