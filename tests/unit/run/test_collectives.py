@@ -53,6 +53,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.col
     unstarted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
+from ansible_collections.linerate.rdma.tests.unit import collectives_world
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import (
     CLUSTER,
     COLLECTIVES,
@@ -451,6 +452,55 @@ def test_messages_that_the_memory_of_the_gpus_limits_are_a_warning() -> None:
     )
     (found,) = again(dataclasses.replace(facts, runs=less), most_bytes=64 << 30)
     assert found.status == UNKNOWN
+
+
+class Flapping(NcclApi):
+    """Pods of which the first run of so many nodes is slow, or dies.
+
+    :ivar of: number of nodes
+    :ivar share: of its rate that it gives; 0: it dies
+    """
+
+    def __init__(self, of: int, share: float) -> None:
+        super().__init__()
+        self.of, self.share = of, share
+        self.first: typing.Optional[Mpirun] = None
+
+    def printed(self, ran: Mpirun) -> CommandResult:
+        if self.first is None and len(ran.hosts) == self.of and ran.gpu is None:
+            self.first = ran
+        if ran is not self.first:
+            return super().printed(ran)
+        if not self.share:
+            return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11.\n")
+        before = collectives_world.RAIL, collectives_world.INSIDE
+        collectives_world.RAIL, collectives_world.INSIDE = (value * self.share for value in before)
+        try:
+            return super().printed(ran)
+        finally:
+            collectives_world.RAIL, collectives_world.INSIDE = before
+
+
+@pytest.mark.parametrize(
+    ("of", "share", "status", "said"),
+    [
+        (4, 0.5, UNKNOWN, "47.0 GB/s, then 94.1 GB/s"),
+        (4, 0.1, UNKNOWN, "9.4 GB/s, then 94.1 GB/s"),
+        (4, 0.88, UNKNOWN, "82.8 GB/s, then"),
+        # below the floor, and nearly as fast as the second time
+        (4, 0.93, WARN, "87.5 GB/s, then"),
+        (4, 0.0, UNKNOWN, "then 94.1 GB/s"),
+        (2, 0.1, UNKNOWN, "then 47"),
+        (1, 0.1, UNKNOWN, "then 355"),
+    ],
+)
+def test_a_group_that_passes_when_it_runs_again_is_no_pass(of: int, share: float, status: str, said: str) -> None:
+    """Nothing was changed, so a fault that comes and goes may come back."""
+    _facts, _lines, findings = run(Flapping(of, share))
+    found = [item for item in findings if item.status != PASS]
+    (item,) = found
+    assert (item.check, item.status) == ("collectives.repeat", status) and said in item.measured
+    assert item.subject.endswith(", run again")
 
 
 def test_collectives_run_one_after_the_other() -> None:

@@ -35,7 +35,14 @@ from ..._model.measurement.collectives import (
 )
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
-from .course_findings import report_group, report_steps, report_suspects, report_unused_floors
+from .course_findings import (
+    GroupRun,
+    report_group,
+    report_steps,
+    report_suspects,
+    report_unsteady,
+    report_unused_floors,
+)
 from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
@@ -49,6 +56,8 @@ from .surroundings import Surroundings
 LATENCY: TestName = "all_reduce"
 #: nodes of a group that its subject names
 _NAMED = 4
+#: checks of a figure that is proven
+_OF_FIGURES = ("collectives.bandwidth", "collectives.cause")
 _RAILS = (
     "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason:"
     " expected_busbw."
@@ -127,6 +136,8 @@ class Course:
         #: findings of each group, and of the inside of each node; a group that ran again keeps the latest
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
+        #: each run of a group, the first one first: those that were slow or failed run again
+        self._runs_of: dict[CollectiveGroup, list[GroupRun]] = {}
         self._climbed = False
         #: pairs that are fast, and the rounds of their small messages, which follow all steps
         self._pairs: dict[CollectiveGroup, None] = {}
@@ -210,6 +221,7 @@ class Course:
         for test, item in verdicts.items():
             if not isinstance(test, CollectiveGroup):
                 continue
+            self._runs_of.setdefault(test, []).append(_describe_run(item, passes[test], results.get(test)))
             self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
             if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
@@ -427,12 +439,21 @@ class Course:
             *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
             *(report_group(self.subject(group), group) for group in climb.together),
+            *(item for group, runs in self._runs_of.items() for item in report_unsteady(self.subject(group), runs)),
         )
 
 
 def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
     """Rank groups: all rails before rail by rail, more nodes before fewer."""
     return group.kind != "two nodes", len(group.nodes)
+
+
+def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Optional[RanTest]) -> GroupRun:
+    """Return what a run of a group came to, for the comparison with its other runs."""
+    # a figure below its floor is compared as such
+    failed = [found for found in item.findings if found.status == FAIL and found.check not in _OF_FIGURES]
+    failure = (ran.failure if ran is not None else "") or (f"{failed[0].check}: {failed[0].measured}" if failed else "")
+    return GroupRun(passes, item.figure.bus_gbs if item.figure is not None else None, failure)
 
 
 def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:

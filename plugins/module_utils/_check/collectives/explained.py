@@ -203,6 +203,7 @@ EXPLAINED: dict[str, Explanation] = {
     "collectives.repeat": Explanation(
         means=(
             "The smallest slow group ran again with one thing changed. A change that makes it faster shows the cause."
+            " Or a group did not pass, ran again without a change, and passed: the fault may come back."
         ),
         measured=(
             "The bus bandwidth of the repeat against that of the group without the change. A rise of 10 % counts, if"
@@ -210,7 +211,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         causes=(
             "The finding names the change (warn).",
-            "The figure of the group moves without a change (unknown).",
+            "The figure of the group moves by 10 % or more without a change, or its first run failed (unknown).",
+            "The figure of the group moves by less without a change (warn).",
             "The transport of the repeat is not proven, or the log does not show the change (unknown).",
         ),
         look=(_LOGS, _TOPO),
