@@ -109,9 +109,9 @@ def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Ite
         return
     failures = [run.failure for run in before if run.failure]
     figures = [run.bus_gbs for run in before if run.bus_gbs is not None]
-    rise = last.bus_gbs / min(figures) - 1 if figures and min(figures) else 0.0
-    first = failures[0] if failures else spell_gbs(min(figures)) if figures else "not proven"
-    steady = not failures and (not figures or (bool(min(figures)) and rise < MOVED))
+    lowest = min(figures) if figures else None
+    first = failures[0] if failures else spell_gbs(lowest) if lowest is not None else "not proven"
+    steady = not failures and (lowest is None or last.bus_gbs < (1 + MOVED) * lowest)
     why = (
         "The group ran again without a change, and passed. What kept it from passing may come back: a link that loses"
         " packets or goes down, a throttled GPU, a process that crashes, or other traffic."

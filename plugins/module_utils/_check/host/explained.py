@@ -78,6 +78,7 @@ EXPLAINED: dict[str, Explanation] = {
         causes=(
             "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
             "Somebody took them out of the boot loader.",
+            "A later argument of the same name undoes them, or may do so (unknown).",
             "The node could not be asked (unknown).",
         ),
         look=("cat /proc/cmdline", "kubectl get machineconfigs"),

@@ -17,7 +17,7 @@ from ..._model.kubernetes.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
-from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
 from .wished import find_unapplied
 
@@ -420,7 +420,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             " nvidia-network-operator delete pod POD."
         )
         wanted = f"{count_pods_on_a_node(fabric)} {fabric.resource_name} allocatable"
-        status = FAIL if seen.allocatable is not None else UNKNOWN
+        status: Status = FAIL if seen.allocatable is not None else UNKNOWN
         return Finding("network.ready", subject, status, pieces, wanted, why, remedy)
     if seen.phase == "ready" and refused is None:
         return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
