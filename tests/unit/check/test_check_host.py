@@ -492,5 +492,7 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
         measured,
         "iommu=pt intel_iommu=on",
     )
-    assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (status == "fail" and "also" not in measured)
+    assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (
+        status == "fail" and "also" not in measured
+    )
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}
