@@ -227,6 +227,35 @@ def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: tuple[str,
     }, "the NIC beside it has an MTU of 1500 bytes"
 
 
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({}, "pass", "ens1f0 up, ens1f1 up"),
+        ({"state": "down"}, "warn", "ens1f1 down"),
+        ({"speed_gbps": 10.0}, "warn", "10 Gb/s and 400 Gb/s"),
+        ({"mtu": 1500}, "warn", "MTU 1500 and 9000"),
+    ],
+)
+def test_each_part_of_a_bond_is_up_and_like_the_others(changes: dict[str, typing.Any], status: str, said: str) -> None:
+    """One part speaks for the bond elsewhere, and TCP has no floor that half of a bond would miss."""
+    intent = intent_of(made("macvlan", select={"hcas_per_node": 1, "netdev": ["bond0"]}))
+    node = bonded("up", "up")
+    fast = [
+        dataclasses.replace(hca, netdevs=tuple(dataclasses.replace(item, speed_gbps=400.0) for item in hca.netdevs))
+        for hca in node.hcas
+    ]
+    *_others, (place, last) = [
+        (place, hca) for place, hca in enumerate(fast) if any(item.bond == "bond0" for item in hca.netdevs)
+    ]
+    fast[place] = dataclasses.replace(
+        last, netdevs=(*last.netdevs[:-1], dataclasses.replace(last.netdevs[-1], **changes))
+    )
+    seen = discover.check(intent, discover.Facts({"a": ObservedHcas(dataclasses.replace(node, hcas=tuple(fast)))}))
+    (found,) = [item for item in seen if item.check == "discover.port" and item.subject.endswith("bond0")]
+    assert (found.status, found.subject) == (status, "a macvlan bond0") and said in found.measured
+    assert status == "pass" or "/proc/net/bonding/bond0" in found.remedy
+
+
 def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
     found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
     assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"
