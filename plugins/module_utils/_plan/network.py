@@ -15,7 +15,7 @@ from .._check.network.lint.check import lint_all, read_held, remaining
 from .._check.network.lint.policy_context import read_cluster_before
 from .._model.intent.host_intent import HostNeeds
 from .._model.intent.intent import ClusterIntent, Fabric, Intent
-from .._model.intent.profiles import attachment_name, find_traits, reporting, resource_of
+from .._model.intent.profiles import attachment_name, count_pods_on_a_node, find_traits, reporting, resource_of
 from .._model.kubernetes.addresses import AddressFacts
 from .._model.kubernetes.apply import AppliedObject
 from .._model.node.platform import ObservedPlatform
@@ -140,6 +140,8 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
             if fabric.pool and not find_traits(fabric).functions
             else ""
         ),
+        offers=count_pods_on_a_node(fabric),
+        exact=find_traits(fabric).shared,
     )
 
 

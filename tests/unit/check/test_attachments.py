@@ -31,7 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_funct
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Attachment, ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,
     PairResult,
@@ -227,6 +227,35 @@ def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: tuple[str,
     }, "the NIC beside it has an MTU of 1500 bytes"
 
 
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({}, "pass", "ens1f0 up, ens1f1 up"),
+        ({"state": "down"}, "warn", "ens1f1 down"),
+        ({"speed_gbps": 10.0}, "warn", "10 Gb/s and 400 Gb/s"),
+        ({"mtu": 1500}, "warn", "MTU 1500 and 9000"),
+    ],
+)
+def test_each_part_of_a_bond_is_up_and_like_the_others(changes: dict[str, typing.Any], status: str, said: str) -> None:
+    """One part speaks for the bond elsewhere, and TCP has no floor that half of a bond would miss."""
+    intent = intent_of(made("macvlan", select={"hcas_per_node": 1, "netdev": ["bond0"]}))
+    node = bonded("up", "up")
+    fast = [
+        dataclasses.replace(hca, netdevs=tuple(dataclasses.replace(item, speed_gbps=400.0) for item in hca.netdevs))
+        for hca in node.hcas
+    ]
+    *_others, (place, last) = [
+        (place, hca) for place, hca in enumerate(fast) if any(item.bond == "bond0" for item in hca.netdevs)
+    ]
+    fast[place] = dataclasses.replace(
+        last, netdevs=(*last.netdevs[:-1], dataclasses.replace(last.netdevs[-1], **changes))
+    )
+    seen = discover.check(intent, discover.Facts({"a": ObservedHcas(dataclasses.replace(node, hcas=tuple(fast)))}))
+    (found,) = [item for item in seen if item.check == "discover.port" and item.subject.endswith("bond0")]
+    assert (found.status, found.subject) == (status, "a macvlan bond0") and said in found.measured
+    assert status == "pass" or "/proc/net/bonding/bond0" in found.remedy
+
+
 def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
     found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
     assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"
@@ -286,7 +315,9 @@ def test_both_kinds_of_fabrics_are_linted_together() -> None:
 OBJECTS = ("NicClusterPolicy nic-cluster-policy", "MacvlanNetwork net")
 POOL = "IPPool.nv-ipam.nvidia.com nvidia-network-operator/pool"
 PREDICATES = ("objects", "attachment", "pool", "resource", "ready")
-TARGET = Target("roce", (), "rdma/shared", "training/net", ("a",), 1, PREDICATES, OBJECTS, {"master": "ens1"}, POOL)
+TARGET = Target(
+    "roce", (), "rdma/shared", "training/net", ("a",), 1, PREDICATES, OBJECTS, {"master": "ens1"}, POOL, 63, True
+)
 REPORTS = {
     "NicClusterPolicy": {"nic-cluster-policy": Reported("NicClusterPolicy", "nic-cluster-policy", "ready")},
     "MacvlanNetwork": {"net": Reported("MacvlanNetwork", "net", "ready")},
@@ -385,6 +416,16 @@ def test_all_that_is_there_is_ready() -> None:
             "the node offers no rdma/shared",
             "not_shared",
         ),
+        *(
+            (
+                dataclasses.replace(
+                    READY, nodes={"a": ClusterNode("a", ready=True, allocatable={"rdma/shared": number})}
+                ),
+                f"the node offers {number} rdma/shared of 63",
+                "other_share",
+            )
+            for number in (1, 64)
+        ),
         (
             dataclasses.replace(
                 READY, nodes={"a": ClusterNode("a", allocatable={"rdma/shared": 63}, not_ready="no report")}
@@ -465,6 +506,32 @@ def test_whether_pods_can_be_attached(facts: dict[str, typing.Any], status: str,
     finding = ready_of(**facts)
     assert finding.status == status
     assert said in finding.why
+
+
+def test_a_node_offers_as_many_pieces_as_the_intent_asks_for() -> None:
+    """A device plugin that runs with an earlier configuration offers some, and each test pod needs one alone."""
+
+    def look(profile: str, offered: typing.Optional[int], **changes: typing.Any) -> Finding:
+        fabric = made(profile, resource_name="shared", **changes)
+        applied = (AppliedObject("MacvlanNetwork", fabric["name"], "training", fabric["name"], "created"),)
+        sync = SyncFacts(True, False, 3.0, (SyncNode(fabric["name"], "a", "ready", "", allocatable=offered),))
+        found = network.check(intent_of(fabric), network.Facts(("a",), applied=applied, sync=sync))
+        return next(item for item in found if item.check == "network.ready")
+
+    four = {"select": {"hcas_per_node": 4, "vendor": "15b3"}}
+    assert look("rdma_shared", 63).status == "pass" and look("rdma_shared", 8, pods_per_node=8).status == "pass"
+    assert look("host_device", 4, **four).status == "pass" and look("host_device", 5, **four).status == "pass"
+    for offered in (1, 64):
+        finding = look("rdma_shared", offered)
+        assert (finding.status, finding.measured) == ("fail", f"{offered} allocatable")
+        assert finding.expected == "63 shared allocatable" and "delete pod" in finding.remedy
+    assert look("rdma_shared", None).status == "unknown"
+    assert look("host_device", 3, **four).status == "fail"
+
+
+def test_whole_interfaces_may_be_more_than_the_pods_need() -> None:
+    target = dataclasses.replace(TARGET, offers=4, exact=False)
+    assert [item.node.phase for item in judge((target,), READY)] == ["ready"]
 
 
 # What several fabrics take from each other

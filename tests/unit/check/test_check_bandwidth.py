@@ -1052,6 +1052,29 @@ def test_old_speeds_are_told_with_their_encoding() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("rate", "speed", "expected", "status"),
+    [
+        (40.0, "QDR", 32, "pass"),
+        (56.0, "FDR", 54.3, "pass"),
+        (400.0, "NDR", 320, "unknown"),
+        (400.0, "NDR", 400, "pass"),
+    ],
+)
+def test_a_link_may_be_named_by_its_rate_without_the_encoding(
+    rate: float, speed: str, expected: float, status: str
+) -> None:
+    """Of QDR the kernel tells 40 Gb/s, of which 32 are data; of 400 Gb/s of NDR nobody means 320."""
+    seen = ground("ab", rate=rate)
+    for node in "ab":
+        (hca,) = seen["hcas"][node].value.hcas
+        port = dataclasses.replace(hca.ports[0], width=4, speed=speed, rate_gbps=rate)
+        seen["hcas"][node] = ObservedHcas(NodeHcas((dataclasses.replace(hca, ports=(port,)),)))
+    given = facts(pair("a", "b", rate), pair("b", "a", rate), seen=seen)
+    found_one = links(given, intent(expected_gbps=expected))["compute a mlx5_0"]
+    assert found_one.status == status and ("no reason is given" in found_one.why) == (status == "unknown")
+
+
 @pytest.mark.parametrize("words", ["undefined (8)", "4X", "25.78125 Gbps"])
 def test_what_iblinkinfo_says_in_other_words_is_not_known(words: str) -> None:
     # a port that could be what it is says nothing

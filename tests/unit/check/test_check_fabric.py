@@ -1100,6 +1100,15 @@ def test_counters_that_were_not_read_are_unknown() -> None:
     assert one(seen(errors=world.errors(failures=3)), "fabric.errors", "compute queries").status == "unknown"
 
 
+def test_a_short_look_at_the_counters_shows_no_growth() -> None:
+    for seconds in (0.0, 0.001, 9.9):
+        errors = dataclasses.replace(world.errors(), seconds=seconds)
+        finding = one(seen(errors=errors), "fabric.errors_growing")
+        assert (finding.status, finding.measured) == ("unknown", f"65 ports in {seconds:g} s")
+        assert "fabric_error_seconds" in finding.remedy
+    assert one(seen(errors=world.errors()), "fabric.errors_growing").status == "pass"
+
+
 def test_a_report_about_fewer_ports_than_the_topology_has_is_unknown() -> None:
     """8 links: 16 ends, of which a reading of 1 port, or of 15, says nothing."""
     for first, later in ((1, 65), (65, 1), (15, 16), (0, 0)):

@@ -11,6 +11,10 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import check as host
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import gpudirect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host.kernel_arguments import (
+    Overridden,
+    find_overridden,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
@@ -433,10 +437,22 @@ def node(*arguments: str) -> ObservedPlatform:
     return ObservedPlatform(NodePlatform("6.12.95", "x86_64", kernel_arguments=arguments))
 
 
+def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
+    assert find_overridden(("mitigations=off",), ("mitigations=off", "mitigations=auto")).doubtful == (
+        "mitigations=auto",
+    )
+    assert find_overridden(("pci=realloc",), ("pci=realloc", "pci=noaer")) == Overridden()
+    assert find_overridden(("quiet",), ("quiet", "quiet")) == Overridden()
+
+
 @pytest.mark.parametrize(
     ("seen", "applied", "status", "measured", "why"),
     [
         (node(*ARGUMENTS, "quiet"), (), "pass", "runs with all of them", ""),
+        (node("intel_iommu=off", *ARGUMENTS), (), "pass", "runs with all of them", ""),
+        (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "runs with all of them", ""),
+        (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "also intel_iommu=off", "takes the last"),
+        (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "without iommu=pt", ""),
         (
             node("iommu=pt"),
             (),
@@ -486,7 +502,9 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
         measured,
         "iommu=pt intel_iommu=on",
     )
-    assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (status == "fail")
+    assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (
+        status == "fail" and "also" not in measured
+    )
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}
 
 

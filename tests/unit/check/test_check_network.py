@@ -13,6 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.profiles import attachment_kind
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject, Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
@@ -481,6 +482,31 @@ def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric() -> Non
     held = dataclasses.replace(FACTS, applied=(), lint=LintFacts(held={"storage": "overlap"}))
     assert told(held, (STORAGE,), *ids) == [(name, "storage", "skipped") for name in ids]
     assert told(dataclasses.replace(FACTS, applied=()), (STORAGE,), *ids) == [(name, "storage", "fail") for name in ids]
+
+
+@pytest.mark.parametrize("profile", ["rdma_shared", "host_device", "ipoib"])
+@pytest.mark.parametrize(
+    ("change", "subject"),
+    [
+        ({}, ""),
+        ({"kind": "SriovNetwork"}, "whole"),
+        ({"name": "other"}, "whole"),
+        ({"policy": "other"}, "NicClusterPolicy nic-cluster-policy"),
+        ({"policy": ""}, "NicClusterPolicy nic-cluster-policy"),
+    ],
+)
+def test_the_attachment_and_the_policy_that_the_profile_needs_are_the_ones_that_were_applied(
+    profile: str, change: dict[str, str], subject: str
+) -> None:
+    fabric = dataclasses.replace(MACVLAN, name="whole", profile=profile, resource_name="nic", rdma=True)
+    kind = attachment_kind(fabric)
+    policy = change.get("policy", "nic-cluster-policy")
+    made = AppliedObject(change.get("kind", kind), change.get("name", "net"), fabric="whole", action="created")
+    applied = (NAMESPACE, made, *([AppliedObject("NicClusterPolicy", policy, action="created")] if policy else []))
+    facts = dataclasses.replace(FACTS, applied=applied)
+    wanted = ("network.attachment_accepted", "network.object_accepted")
+    failed = [item for item in told(facts, (fabric,), *wanted) if item[2] != "pass"]
+    assert [item[1:] for item in failed] == ([(subject, "fail")] if subject else [])
 
 
 def test_pods_have_the_pod_network_without_any_object() -> None:

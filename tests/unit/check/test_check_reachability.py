@@ -548,6 +548,20 @@ def test_of_pairs_that_were_not_measured_nobody_is_suspected() -> None:
     assert (suspect.status, suspect.measured) == ("pass", "0 of 100 pairs fail")
 
 
+@pytest.mark.parametrize(("packets", "status"), [(1, "unknown"), (19, "unknown"), (20, "pass")])
+def test_so_few_packets_that_they_show_no_loss_prove_nothing(packets: int, status: str) -> None:
+    sent = facts(lambda *_pair: 0)
+    pings = {
+        name: ObservedPings(
+            tuple(dataclasses.replace(ping, transmitted=packets, received=packets) for ping in seen.value or ())
+        )
+        for name, seen in sent.pings.items()
+    }
+    (scope,) = [item for item in checked(dataclasses.replace(sent, pings=pings)) if item.check == "reachability.scope"]
+    assert scope.status == status and f"{packets} packets to each" in scope.measured
+    assert status == "pass" or "reachability_count" in scope.remedy
+
+
 def test_a_fabric_that_is_not_known_hides_none_behind_it() -> None:
     unknown = dataclasses.replace(world.fabric(subnet_manager=("0xdead",)), name="other")
     findings = reachability.check(world.intent(unknown, world.fabric()), facts(lambda *_pair: 0))

@@ -149,6 +149,8 @@ def judged(
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason
         ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10}, "unknown", "pass", "no reason is given"),
+        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 320}, "unknown", "fail", "no reason is given"),
+        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 395}, "unknown", "fail", "no reason is given"),
         (
             (400.0, 400.0, 400.0),
             (400.0, 400.0, 400.0),

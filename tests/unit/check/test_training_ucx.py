@@ -51,6 +51,11 @@ def test_rdma_by_the_hcas_of_the_pods_passes_without_a_line_of_nccl() -> None:
     assert [item.status for item in judged(text, "nccl") if item.check == "training.log"] == [UNKNOWN]
 
 
+def test_a_host_that_ucx_writes_with_its_domain_is_that_of_its_pod() -> None:
+    text = log(GOOD, host="job-worker-0.job.training.svc.cluster.local") + log(GOOD, host="job-worker-1")
+    assert of_hosts(text) == {"job-worker-0": PASS, "job-worker-1": PASS}
+
+
 @pytest.mark.parametrize(
     ("endpoint", "status", "said"),
     [

@@ -55,8 +55,8 @@ TABLE: dict[str, str] = {
         SeenSubnet error; SeenTopology error;
         ServiceVersion reason message requirements; SlowPort could_be; Status status message reason;
         RetainedObject subject why remedy; Subscription troubles;
-        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining;
-        RanTest evidence command; Request words;
+        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining
+        image; RanTest evidence command; Request words;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNic why; UnreadNode why;
         JobWorkload lost;
         Bios refused; Catalog state message"""

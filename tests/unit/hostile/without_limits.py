@@ -77,7 +77,8 @@ TABLE: dict[str, str] = {
         """
         NcclTestFigure time_us algorithm_gbs bus_gbs wrong largest_error p99_us; NcclTestRank rank group pid gpu;
         NcclTestRow size_bytes count root;
-        NcclTests ranks announced rows unfinished out_of_bounds average_bus_gbs errors torn lacks; NcclTestTransport
+        NcclTests ranks announced rows unfinished out_of_bounds average_bus_gbs errors torn lacks
+        reduced_bytes; NcclTestTransport
         transports reasons"""
     ),
     "a value of a BMC or of a module, whatever it is: compared as it is and shown, and cut where it is written": (

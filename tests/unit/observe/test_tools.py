@@ -608,6 +608,11 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
         [str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"), wanted=wanted
     )
     assert seen.kernel_arguments == ("transparent_hugepage=never", "iommu=pt"), "what is asked for, as a whole"
+    (tmp_path / "cmdline").write_text("mitigations=off quiet mitigations=auto token=secret -- mitigations=off\n")
+    undone = platform.read_platform(
+        [str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"), wanted=("mitigations=off",)
+    )
+    assert undone.kernel_arguments == ("mitigations=off", "mitigations=auto"), "and what may undo it"
     physical = seen.functions[0]
     assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == (
         "0000:01:00.0",

@@ -432,6 +432,10 @@ def test_each_row_comes_back_in_pieces_or_not(sizes: list[tuple[int, int]], wron
 SHORT = text_of("all_reduce-memory.txt")
 
 
+def test_the_size_to_which_the_memory_of_the_gpus_limits_messages_is_kept() -> None:
+    assert run_of(SHORT).reduced_bytes == 48_247_057_066 and run_of(text_of("all_reduce.txt")).reduced_bytes is None
+
+
 @hypothesis.given(some.text(max_size=100))
 @hypothesis.settings(max_examples=60, deadline=None)
 def test_any_text_behind_a_table(text: str) -> None:

@@ -241,6 +241,20 @@ def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(pr
     assert "good" in {name for name, _object in rendered.objects}
 
 
+@pytest.mark.parametrize("profile", ["macvlan", "rdma_shared"])
+def test_settings_of_perftest_are_warned_of_where_tcp_is_measured(profile: str) -> None:
+    """Several fabrics may have one mapping of pods in common."""
+    intent = intent_of(profile)
+    pods = dataclasses.replace(intent.fabrics[0].pods, queue_pairs=16, message_bytes=4096, iterations=7)
+    found = profile_keys.check(dataclasses.replace(intent.fabrics[0], pods=pods), "rdma_fabrics[0]")
+    warned = [(item.subject, item.status) for item in found if item.status != "pass"]
+    assert warned == (
+        [(f"rdma_fabrics[0].pods.{key}", "warn") for key in ("message_bytes", "queue_pairs", "iterations")]
+        if profile == "macvlan"
+        else []
+    )
+
+
 ETHERNET = {
     "profile": "sriov_ethernet",
     "virtual_functions": 2,
@@ -296,6 +310,17 @@ ETHERNET = {
         ),
         ({"profile": "pod_network"}, "ipam", "of the cluster's own network already"),
         ({"profile": "pod_network"}, "select", "No HCA belongs"),
+        *(
+            ({"profile": "macvlan", word.partition(".")[0]: {word.partition(".")[2]: value}}, word, "TCP is measured")
+            for word, value in (
+                ("bandwidth.latency", True),
+                ("bandwidth.most_latency_us", 3.0),
+                ("bandwidth.sweep", True),
+                ("bandwidth.layers", "all"),
+                ("line_rate.fraction", 0.99),
+            )
+        ),
+        ({**ETHERNET, "rdma": False, "bandwidth": {"latency": True}}, "bandwidth.latency", "TCP is measured"),
     ],
 )
 def test_a_key_that_does_not_go_with_the_profile_is_refused(

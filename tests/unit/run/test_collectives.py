@@ -53,6 +53,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.col
     unstarted,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
+from ansible_collections.linerate.rdma.tests.unit import collectives_world
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import (
     CLUSTER,
     COLLECTIVES,
@@ -388,6 +389,126 @@ def test_without_the_rates_of_the_rails_nothing_is_a_pass_but_what_the_intent_ex
         found["all_reduce, all: a, b, c, d"].status == PASS
         and "by the intent: measured at hand-over" in found["all_reduce, all: a, b, c, d"].expected
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "of"), [(("a", "b"), None), (("a", "b"), 2), (("a", "b", "c", "d"), 2), (("a", "b", "c", "d"), 3)]
+)
+def test_a_floor_of_the_intent_that_no_group_is_compared_with_is_unknown(
+    nodes: tuple[str, ...], of: typing.Optional[int]
+) -> None:
+    """Tests of two nodes run each rail by itself, and are not compared with it."""
+    floor: dict[str, typing.Any] = {"test": "all_reduce", "gbs": 5000, "reason": "contract of delivery"}
+    _facts, _lines, findings = run(NcclApi(nodes), expected_busbw=[{**floor, **({"nodes": of} if of else {})}])
+    (found,) = [item for item in findings if item.status != PASS]
+    assert (found.check, found.status, found.measured) == ("collectives.bandwidth", UNKNOWN, "compared with no group")
+    assert "contract of delivery" in found.expected and "expected_busbw" in found.remedy
+
+
+def test_a_floor_of_all_groups_is_not_missed_where_each_group_has_its_own() -> None:
+    floor: dict[str, typing.Any] = {"test": "all_reduce", "gbs": 90, "reason": "contract of delivery"}
+    _facts, _lines, findings = run(NcclApi(), expected_busbw=[floor, {**floor, "nodes": 4}])
+    assert bad(findings) == set()
+
+
+def again(facts: CollectivesFacts, **wishes: typing.Any) -> list[Finding]:
+    """Judge the facts of a run by another intent; return what is no pass."""
+    intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
+    nodes = ("a", "b", "c", "d")
+    found = check(intent, Facts(nodes, facts, measured(nodes)))
+    return [item for item in found if item.status != PASS]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "measured_", "expected"),
+    [
+        ({"most_bytes": 64 << 30}, "1 GiB to 8 GiB", "1 GiB to 64 GiB"),
+        ({"least_bytes": 65536}, "1 GiB to 8 GiB", "64 KiB to 8 GiB"),
+        ({"image": "registry.example/other:1"}, "registry.example/nccl-tests:1", "registry.example/other:1"),
+    ],
+)
+def test_a_run_of_other_messages_or_another_image_than_the_intent_asks_for_is_unknown(
+    wishes: dict[str, typing.Any], measured_: str, expected: str
+) -> None:
+    facts, _lines, _findings = run(NcclApi(), soak_minutes=1)
+    assert again(facts, soak_minutes=1) == []
+    (found,) = again(facts, soak_minutes=1, **wishes)
+    assert (found.check, found.status, found.measured, found.expected) == (
+        "collectives.wanted",
+        UNKNOWN,
+        measured_,
+        expected,
+    )
+
+
+def test_messages_that_the_memory_of_the_gpus_limits_are_a_warning() -> None:
+    facts, _lines, _findings = run(NcclApi())
+    runs = tuple(
+        dataclasses.replace(ran, figures=dataclasses.replace(ran.figures, reduced_bytes=12 << 30))
+        for ran in facts.runs
+        if ran.figures is not None
+    )
+    (found,) = again(dataclasses.replace(facts, runs=runs), most_bytes=16 << 30)
+    assert (found.status, found.measured) == (WARN, "up to 8 GiB") and "memory" in found.why
+    # it would have reached more
+    (found,) = again(dataclasses.replace(facts, runs=runs), most_bytes=64 << 30)
+    assert found.status == WARN
+    less = tuple(
+        dataclasses.replace(ran, figures=dataclasses.replace(ran.figures, reduced_bytes=16 << 30))
+        for ran in runs
+        if ran.figures is not None
+    )
+    (found,) = again(dataclasses.replace(facts, runs=less), most_bytes=64 << 30)
+    assert found.status == UNKNOWN
+
+
+class Flapping(NcclApi):
+    """Pods of which the first run of so many nodes is slow, or dies.
+
+    :ivar of: number of nodes
+    :ivar share: of its rate that it gives; 0: it dies
+    """
+
+    def __init__(self, of: int, share: float) -> None:
+        super().__init__()
+        self.of, self.share = of, share
+        self.first: typing.Optional[Mpirun] = None
+
+    def printed(self, ran: Mpirun) -> CommandResult:
+        if self.first is None and len(ran.hosts) == self.of and ran.gpu is None:
+            self.first = ran
+        if ran is not self.first:
+            return super().printed(ran)
+        if not self.share:
+            return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11.\n")
+        before = collectives_world.RAIL, collectives_world.INSIDE
+        collectives_world.RAIL, collectives_world.INSIDE = (value * self.share for value in before)
+        try:
+            return super().printed(ran)
+        finally:
+            collectives_world.RAIL, collectives_world.INSIDE = before
+
+
+@pytest.mark.parametrize(
+    ("of", "share", "status", "said"),
+    [
+        (4, 0.5, UNKNOWN, "47.0 GB/s, then 94.1 GB/s"),
+        (4, 0.1, UNKNOWN, "9.4 GB/s, then 94.1 GB/s"),
+        (4, 0.88, UNKNOWN, "82.8 GB/s, then"),
+        # below the floor, and nearly as fast as the second time
+        (4, 0.93, WARN, "87.5 GB/s, then"),
+        (4, 0.0, UNKNOWN, "then 94.1 GB/s"),
+        (2, 0.1, UNKNOWN, "then 47"),
+        (1, 0.1, UNKNOWN, "then 355"),
+    ],
+)
+def test_a_group_that_passes_when_it_runs_again_is_no_pass(of: int, share: float, status: str, said: str) -> None:
+    """Nothing was changed, so a fault that comes and goes may come back."""
+    _facts, _lines, findings = run(Flapping(of, share))
+    found = [item for item in findings if item.status != PASS]
+    (item,) = found
+    assert (item.check, item.status) == ("collectives.repeat", status) and said in item.measured
+    assert item.subject.endswith(", run again")
 
 
 def test_collectives_run_one_after_the_other() -> None:

@@ -630,7 +630,7 @@ ROWS: tuple[Row, ...] = (
         "None of the ports of the fabric.",
         warns=True,
     ),
-    Row(("topologies",), ("node[].errors.seconds",), "Nothing was counted, in whatever time."),
+    Row(("topologies",), ("node[].errors.seconds",), "Nothing was counted, in more than the least time.", ("more",)),
     # platform
     Row(
         ("platform",),

@@ -44,6 +44,16 @@ def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
     return tuple(chosen.values())
 
 
+def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netdev]]]:
+    """Return the parts of each bond of a node that the fabric stands on, by its name."""
+    found: dict[str, list[tuple[Hca, Netdev]]] = {}
+    for hca in node.hcas if stands_on_bonds(fabric) else ():
+        for netdev in hca.netdevs:
+            if netdev.bond and netdev.bond in fabric.select.netdev:
+                found.setdefault(netdev.bond, []).append((hca, netdev))
+    return found
+
+
 def find_bond(node: NodeHcas, bond: str) -> typing.Optional[Netdev]:
     """Return the part of a bond that speaks for it, one that is up where there is one: the bond is up then, and has the
     MTU of its parts."""

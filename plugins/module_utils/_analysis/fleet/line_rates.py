@@ -40,6 +40,8 @@ USUAL_PAYLOAD = 256
 
 #: speeds of InfiniBand whose rate the kernel tells with its encoding, 8b/10b, and what of it is data
 _OLD, _DATA_OF_OLD = ("SDR", "DDR", "QDR"), 0.8
+#: of FDR the kernel tells 56 Gb/s, of which 54.3 are data (64b/66b)
+_DATA_OF_FDR = 0.96
 #: drivers of devices that a hypervisor makes up: memory, with a rate that means nothing
 _HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
 
@@ -97,6 +99,7 @@ class HcaRates:
     :ivar why: who says so, or why it is not known
     :ivar pcie: its PCIe link; None for a device of a hypervisor
     :ivar data: share of its rate that is data
+    :ivar told_share: least share of the kernel's rate that somebody may mean by the same link: that without encoding
     """
 
     hca: str
@@ -106,6 +109,7 @@ class HcaRates:
     why: str
     pcie: typing.Optional[Pcie] = None
     data: float = 1.0
+    told_share: float = 1.0
 
 
 #: by node and PCI address
@@ -147,11 +151,17 @@ def find_line_rates(
             found = HcaRates(member.hca.name, member.rail, None, *told)
         else:
             share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            found = HcaRates(
-                member.hca.name, member.rail, now, *told, find_pcie(_with_most(member.hca, pci.link, most)), share
-            )
+            pcie = find_pcie(_with_most(member.hca, pci.link, most))
+            least = _find_told_share(member.port.speed if member.port else None)
+            found = HcaRates(member.hca.name, member.rail, now, *told, pcie, share, least)
         result[name, pci.address] = found
     return result, membership.why
+
+
+def _find_told_share(speed: typing.Optional[str]) -> float:
+    """Return the share of the kernel's rate that is left without the encoding of a speed, by which its links may be
+    named as well."""
+    return _DATA_OF_OLD if speed in _OLD else _DATA_OF_FDR if speed == "FDR" else 1.0
 
 
 def _find_most_of_boards(hcas: typing.Iterable[Hca]) -> dict[_Board, tuple[float, int]]:

@@ -96,6 +96,11 @@ GRACE: dict[str, tuple[float, str]] = {
         300.0,
         "See the log of the device plugin on the node, and whether its selectors fit an interface there.",
     ),
+    "other_share": (
+        300.0,
+        "Delete the pod of the device plugin on the node (kubectl get pods -A -o wide), which may run with an earlier"
+        " configuration. The plugin offers an interface that a pod holds after that pod has ended.",
+    ),
     "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."),
     "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
     "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),

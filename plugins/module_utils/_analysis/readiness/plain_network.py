@@ -147,10 +147,13 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
 
 
 def _check_node_resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """The kubelet offers what pods ask for."""
-    if not target.resource or world.nodes[name].allocatable.get(target.resource):
+    """The kubelet offers what pods ask for, and as many pieces of it as the intent asks for."""
+    offered = world.nodes[name].allocatable.get(target.resource, 0)
+    if not target.resource or offered == target.offers or (offered > target.offers and not target.exact):
         return None
-    return Missing(f"the node offers no {target.resource}", "not_shared")
+    if not offered:
+        return Missing(f"the node offers no {target.resource}", "not_shared")
+    return Missing(f"the node offers {offered} {target.resource} of {target.offers}", "other_share")
 
 
 PREDICATES: dict[str, Predicate] = {

@@ -28,6 +28,8 @@ class Target:
     :ivar objects: kind and name of what an operator must report as ready
     :ivar plugin: of the attachment's first CNI plugin, what must be in it
     :ivar pool: kind and namespace/name of the pool of nv-ipam in which each node must have a share
+    :ivar offers: pieces of the resource that each node must offer, of a network without virtual functions
+    :ivar exact: more of them are of another intent as well: the device plugin runs with other settings
     """
 
     fabric: str
@@ -40,6 +42,8 @@ class Target:
     objects: tuple[str, ...] = ()
     plugin: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     pool: str = ""
+    offers: int = 1
+    exact: bool = False
 
     @property
     def functions(self) -> bool:

@@ -14,8 +14,8 @@ from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 
 _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of each can be"
-#: the kernel tells rates of SDR to QDR with their encoding, 8b/10b
-_ENCODING = 1.25
+#: of a rate, by which numbers of one link may differ: 400 and 399.9
+_ROUNDING = 1.001
 #: the worst one counts
 _ORDER: tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
 
@@ -112,7 +112,7 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         yield _Said(FAIL, why, remedy)
     elif (
         fabric.line_rate.expected_gbps is not None
-        and found.now > found.could * _ENCODING
+        and found.now * found.told_share > found.could * _ROUNDING
         and not fabric.line_rate.reason
     ):
         why = (

@@ -11,7 +11,7 @@ import typing
 from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
+from ..._analysis.schedule.collectives import SMALL, SOAK, UnknownLeaf, group_by_leaves
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
@@ -32,6 +32,7 @@ from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware
+from .judge import spell_bytes
 from .surroundings import Surroundings, UsedHca
 from .trend import check_trend, summarize
 from .wanted import MOST_GPUS, pick_fabric
@@ -47,6 +48,9 @@ MOST_PARTS_OF_LOG = 4_000_000
 MOST_RANKS_OF_GPU = 4
 #: channels of a rank, which a log writes in four digits
 MOST_CHANNELS = 9_999
+_RUN_WITH_THIS_INTENT = (
+    "Run the stage with this intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
+)
 #: nodes of a test that its subject names
 _NAMED = 4
 #: leaf of all nodes, where the leaf of none of them is known
@@ -137,6 +141,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced",
             expected,
         ),
+        *_check_image(wanted, seen),
+        *_check_sizes(wanted, seen),
         *(_check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
         *check_trend(summarize(fabric.name, judged.figures), facts.earlier),
@@ -144,6 +150,57 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         *_check_ended(seen),
         _check_cleanup(seen),
     )
+
+
+def _check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    """Check that the tests ran in the image of the intent: its library and its plugins are what they prove."""
+    if seen.runs and seen.image != wanted.image:
+        why = "The tests prove the library, the plugins and the network of another image."
+        yield Finding(
+            "collectives.wanted", "image", UNKNOWN, seen.image or "not known", wanted.image, why, _RUN_WITH_THIS_INTENT
+        )
+
+
+def _check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    """Check that the tests sent messages from least_bytes to most_bytes. The program doubles the size from row to row,
+    and ends sooner where the memory of the GPUs is too small."""
+    least, most = wanted.least_bytes, wanted.most_bytes
+    other, reduced, tables = set(), set(), 0
+    for ran in seen.runs:
+        if ran.figures is None or not ran.figures.rows or ran.change == SMALL:
+            continue
+        tables += 1
+        sizes = [row.size_bytes for row in ran.figures.rows]
+        limit = min(most, most if ran.figures.reduced_bytes is None else ran.figures.reduced_bytes)
+        # a row that is larger than what memory is said to admit contradicts it
+        credible = max(sizes) <= limit or limit == most
+        if not credible or 2 * max(sizes) <= limit or (min(sizes) > least and ran.change != SOAK):
+            other.add((min(sizes), max(sizes)))
+        elif limit < most:
+            reduced.add(max(sizes))
+    expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
+    if other:
+        first, last = min(size for size, _last in other), min(size for _first, size in other)
+        measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
+        why = "The intent asks for other messages (least_bytes, most_bytes) than the tests sent."
+        yield Finding(
+            "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
+        )
+    elif reduced:
+        why = (
+            f"The memory of the GPUs is too small: nccl-tests reduced the largest message, in {tables} tests to"
+            f" {spell_bytes(min(reduced))} at least."
+        )
+        remedy = f"Set rdma_cluster.collectives.most_bytes to {min(reduced)}, and run the stage again."
+        yield Finding(
+            "collectives.wanted",
+            "sizes of messages",
+            WARN,
+            f"up to {spell_bytes(min(reduced))}",
+            expected,
+            why,
+            remedy,
+        )
 
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:

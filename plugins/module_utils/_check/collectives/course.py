@@ -26,10 +26,24 @@ from ..._analysis.schedule.collectives import (
 from ..._analysis.schedule.halving import RailTrial
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
-from ..._model.measurement.collectives import CollectiveRun, Collectives, RanTest, TestKey, TestName
+from ..._model.measurement.collectives import (
+    CollectiveRun,
+    Collectives,
+    ExpectedBusbw,
+    RanTest,
+    TestKey,
+    TestName,
+)
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
-from .course_findings import report_group, report_steps, report_suspects
+from .course_findings import (
+    GroupRun,
+    report_group,
+    report_steps,
+    report_suspects,
+    report_unsteady,
+    report_unused_floors,
+)
 from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
@@ -45,6 +59,8 @@ LATENCY: TestName = "all_reduce"
 _NAMED = 4
 #: times that the largest message goes through in a soak. A day with messages that take 100 us each has so many
 _MOST_ITERATIONS = 10**9
+#: checks of a figure that is proven
+_OF_FIGURES = ("collectives.bandwidth", "collectives.cause")
 _RAILS = (
     "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason:"
     " expected_busbw."
@@ -123,6 +139,8 @@ class Course:
         #: findings of each group, and of the inside of each node; a group that ran again keeps the latest
         self._found: dict[str, tuple[Finding, ...]] = {}
         self.figures: dict[str, GroupFigure] = {}
+        #: each run of a group, the first one first: those that were slow or failed run again
+        self._runs_of: dict[CollectiveGroup, list[GroupRun]] = {}
         self._climbed = False
         #: pairs that are fast, and the rounds of their small messages, which follow all steps
         self._pairs: dict[CollectiveGroup, None] = {}
@@ -133,6 +151,8 @@ class Course:
         #: the largest group that is proven and fast, and whether it has run for long by now
         self._largest: typing.Optional[CollectiveGroup] = None
         self._soaking = self._soaked = False
+        #: floors of the intent that a group was compared with
+        self._used_floors: set[ExpectedBusbw] = set()
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
@@ -206,6 +226,7 @@ class Course:
         for test, item in verdicts.items():
             if not isinstance(test, CollectiveGroup):
                 continue
+            self._runs_of.setdefault(test, []).append(_describe_run(item, passes[test], results.get(test)))
             self._repeats.note(test, SlowGroup(item.figure.bus_gbs, item.changes) if item.figure is not None else None)
             if test.kind == "two nodes" and passes[test] and self._measures_latency:
                 self._pairs[test] = None
@@ -375,6 +396,8 @@ class Course:
             )
         algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
+        if own is not None:
+            self._used_floors.add(own)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
             why = (
@@ -418,16 +441,26 @@ class Course:
         climb = self._climb
         return (
             *report_steps(self.name, climb, len(self._leaf_of)),
+            *report_unused_floors(self.name, self._wanted.expected_busbw, self._used_floors),
             *((report_none(self.name),) if self.soaks and not self._soaked else ()),
             *judge_latency(self._latencies, self._wanted.most_latency_us, self._wanted.latency_ratio),
             *(item for kind, named in climb.named.items() for item in report_suspects(self.name, kind, named)),
             *(report_group(self.subject(group), group) for group in climb.together),
+            *(item for group, runs in self._runs_of.items() for item in report_unsteady(self.subject(group), runs)),
         )
 
 
 def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
     """Rank groups: all rails before rail by rail, more nodes before fewer."""
     return group.kind != "two nodes", len(group.nodes)
+
+
+def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Optional[RanTest]) -> GroupRun:
+    """Return what a run of a group came to, for the comparison with its other runs."""
+    # a figure below its floor is compared as such
+    failed = [found for found in item.findings if found.status == FAIL and found.check not in _OF_FIGURES]
+    failure = (ran.failure if ran is not None else "") or (f"{failed[0].check}: {failed[0].measured}" if failed else "")
+    return GroupRun(passes, item.figure.bus_gbs if item.figure is not None else None, failure)
 
 
 def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The findings at the end of a collective's course: its steps, and the components that are slow. Check ids:
-``collectives.steps``, ``collectives.suspect``.
+``collectives.bandwidth``, ``collectives.repeat``, ``collectives.steps``, ``collectives.suspect``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._analysis.schedule.collectives import Climb, CollectiveGroup, Kind
 from ..._analysis.schedule.halving import Named
 from ..._model.base.text import folded
-from ..._model.measurement.collectives import TestName
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.measurement.collectives import ExpectedBusbw, TestName
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .floor import spell_gbs
+from .repeats import MOVED
 
 #: nodes of a group that a finding names
 _NAMED = 4
@@ -79,6 +82,86 @@ def report_steps(name: TestName, climb: Climb, nodes: int) -> list[Finding]:
             )
         )
     return steps
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupRun:
+    """What one run of a group came to.
+
+    :ivar passes: whether it was proven and fast enough; None where it was not proven or gave no figure
+    :ivar bus_gbs: bus bandwidth that is proven, in GB/s; None where none is
+    :ivar failure: what ended it, or what failed in it besides its figure; empty where nothing did
+    """
+
+    passes: typing.Optional[bool]
+    bus_gbs: typing.Optional[float]
+    failure: str = ""
+
+
+def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Iterator[Finding]:
+    """Report a group that was slow, failed or was not proven, and passed when it ran again: nothing was changed, so the
+    fault may come back.
+
+    :param runs: of the group, the first one first
+    """
+    *before, last = runs
+    if not before or not last.passes or last.bus_gbs is None:
+        return
+    failures = [run.failure for run in before if run.failure]
+    figures = [run.bus_gbs for run in before if run.bus_gbs is not None]
+    lowest = min(figures) if figures else None
+    first = failures[0] if failures else spell_gbs(lowest) if lowest is not None else "not proven"
+    steady = not failures and (lowest is None or last.bus_gbs < (1 + MOVED) * lowest)
+    why = (
+        "The group ran again without a change, and passed. What kept it from passing may come back: a link that loses"
+        " packets or goes down, a throttled GPU, a process that crashes, or other traffic."
+    )
+    remedy = (
+        "Keep other jobs off these nodes, and run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. If"
+        " it comes back, see the error counters of the links (stage fabric) and nvidia-smi -q -d PERFORMANCE of the"
+        " nodes."
+    )
+    yield Finding(
+        "collectives.repeat",
+        f"{subject}, run again",
+        WARN if steady else UNKNOWN,
+        f"{first}, then {spell_gbs(last.bus_gbs)}",
+        "the same in each run",
+        why,
+        remedy,
+    )
+
+
+def report_unused_floors(
+    name: TestName, floors: typing.Sequence[ExpectedBusbw], used: typing.AbstractSet[ExpectedBusbw]
+) -> typing.Iterator[Finding]:
+    """Report each floor of the intent that no group was compared with. A floor of all groups is not missed where each
+    group has a floor of its number of nodes.
+
+    :param used: floors that a group was compared with
+    """
+    for item in floors:
+        if item.test != name or item in used or (item.nodes is None and used):
+            continue
+        groups = f"a group of {item.nodes} nodes" if item.nodes is not None else "a group of several nodes"
+        why = (
+            f"No test of {groups} gave a figure over all rails. expected_busbw counts only for such a figure; the tests"
+            " of two nodes run each rail by itself, and a floor that is derived from the rail is their limit."
+        )
+        remedy = (
+            "Set nodes of this entry of rdma_cluster.collectives.expected_busbw to the number of nodes of a group that"
+            " the report lists, or remove the entry. If the group was not tested, correct the other findings of this"
+            " collective, and run: ansible-playbook site.yml --tags bandwidth,collectives."
+        )
+        yield Finding(
+            "collectives.bandwidth",
+            f"{name}, expected_busbw of {f'{item.nodes} nodes' if item.nodes is not None else 'all groups'}",
+            UNKNOWN,
+            "compared with no group",
+            f"{spell_gbs(item.gbs)}, by the intent: {item.reason}",
+            why,
+            remedy,
+        )
 
 
 def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:

@@ -26,6 +26,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The transport of the run is not proven, so its figure does not count (unknown).",
             "Stage `bandwidth` did not measure each rail, so there is no floor (unknown).",
             "A figure above what the links carry: part of the data went another way (unknown).",
+            "No group gave a figure that an entry of `expected_busbw` counts for (unknown).",
         ),
         look=(_LOGS, _TOPO),
         remedy="Begin with the findings of the smallest group that fails. docs/collectives.md derives the floor.",
@@ -202,6 +203,7 @@ EXPLAINED: dict[str, Explanation] = {
     "collectives.repeat": Explanation(
         means=(
             "The smallest slow group ran again with one thing changed. A change that makes it faster shows the cause."
+            " Or a group did not pass, ran again without a change, and passed: the fault may come back."
         ),
         measured=(
             "The bus bandwidth of the repeat against that of the group without the change. A rise of 10 % counts, if"
@@ -209,7 +211,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         causes=(
             "The finding names the change (warn).",
-            "The figure of the group moves without a change (unknown).",
+            "The figure of the group moves by 10 % or more without a change, or its first run failed (unknown).",
+            "The figure of the group moves by less without a change (warn).",
             "The transport of the repeat is not proven, or the log does not show the change (unknown).",
         ),
         look=(_LOGS, _TOPO),
@@ -315,11 +318,18 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "collectives.wanted": Explanation(
         means=(
-            "The intent asks for collectives, and nothing is known of them. Without `rdma_cluster.collectives` it"
-            " passes, and nothing is proven."
+            "The intent asks for collectives, and nothing is known of them, or of other ones: another image, or other"
+            " sizes of messages. Without `rdma_cluster.collectives` it passes, and nothing is proven."
         ),
-        measured="Whether the stage ran over the fabric of the intent.",
-        causes=("The run did not include the stage.", "The facts are of another intent."),
+        measured=(
+            "Whether the stage ran over the fabric of the intent, in its image, with messages from `least_bytes` to"
+            " `most_bytes`."
+        ),
+        causes=(
+            "The run did not include the stage.",
+            "The facts are of another intent.",
+            "The memory of the GPUs is too small for `most_bytes`, and nccl-tests sent smaller messages (warn).",
+        ),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,collectives",),
         remedy="Run the stage with this intent.",
     ),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
@@ -12,7 +13,7 @@ from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, moves, owns_rdma
-from ..._model.node.hca import Hca, NodeHcas
+from ..._model.node.hca import Hca, Netdev, NodeHcas
 from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
 from .functions import check_driver, check_sriov
 from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
@@ -56,7 +57,34 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
         findings += [driven, check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
+    for bond, parts in bonds.list_parts(fabric, node).items():
+        findings += _check_bond(f"{name} {fabric.name} {bond}", bond, parts)
     return findings
+
+
+def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
+    """Check that the parts of a bond are up and alike: one of them speaks for the bond elsewhere."""
+    expected = "all parts up, with one speed and one MTU"
+    shown = [f"{netdev.name} {netdev.state or 'unread'}" for _hca, netdev in parts]
+    speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
+    mtus = sorted({netdev.mtu for _hca, netdev in parts if netdev.mtu is not None})
+    troubles = []
+    if any(netdev.state != "up" for _hca, netdev in parts):
+        troubles.append("A part that is down carries no data, and nothing takes its place when another one fails.")
+    if len(speeds) > 1:
+        shown.append(" and ".join(f"{speed:g} Gb/s" for speed in speeds))
+        troubles.append("Of parts with several speeds the slow one holds back the flows that it gets.")
+    if len(mtus) > 1:
+        shown.append(f"MTU {' and '.join(map(str, mtus))}")
+        troubles.append("A part with a smaller MTU drops the large packets of the others.")
+    if troubles:
+        remedy = (
+            f"See cat /proc/net/bonding/{bond} and ip -d link on the node; set the part up (ip link set dev ... up),"
+            " and check its cable and the port of its switch."
+        )
+        yield Finding("discover.port", subject, WARN, folded(shown, MOST), expected, " ".join(troubles), remedy)
+    else:
+        yield ok("discover.port", subject, folded(shown, MOST), expected)
 
 
 def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:

@@ -263,6 +263,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The link is up and no subnet manager has configured it (Initializing).",
             "The port was switched off (Disabled).",
             "The interface was never set up: VFs have no link while their physical function has none.",
+            "A part of a bond is down, or has another speed or MTU than the others (warn).",
         ),
         look=(
             "ibstat",

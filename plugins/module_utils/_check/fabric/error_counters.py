@@ -90,6 +90,8 @@ _COUNTED = 10
 _AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityErrors")
 #: errors a second that the bit error rate of 1e-12, which the standard allows, makes on a link of 400 Gb/s, rounded up
 _PER_SECOND = 1.0
+#: seconds between two readings of which absence of growth tells something: the default of fabric_error_seconds
+LEAST_SECONDS = 10.0
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
 _BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
 
@@ -108,8 +110,21 @@ def check_errors(
     )
     unread = way.ends_of((*readings.first.unread, *readings.later.unread))
     findings = _check_growth(fabric, readings, names, way, unread)
+    measured = f"{readings.later.checked} ports in {readings.seconds:g} s"
+    if readings.seconds < LEAST_SECONDS:
+        why = (
+            f"The two readings of the counters are {readings.seconds:g} s apart. A link with errors may count none in"
+            " so short a time."
+        )
+        remedy = (
+            f"Set fabric_error_seconds to {LEAST_SECONDS:g} or more, and run: ansible-playbook linerate.rdma.site"
+            " --tags validate,discover,fabric."
+        )
+        expected = f"{LEAST_SECONDS:g} s between the readings at least"
+        findings.append(
+            Finding(_GROWING, f"{fabric.name} time between readings", UNKNOWN, measured, expected, why, remedy)
+        )
     if not findings:
-        measured = f"{readings.later.checked} ports in {readings.seconds:g} s"
         findings = [ok(_GROWING, fabric.name, measured, "no link counts errors while one looks")]
     findings.append(_check_counted(fabric, readings.later, names))
     return [*findings, *_check_complete(fabric, readings, topology, names, way)]

@@ -90,6 +90,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A bad link further up the way (PortRcvRemotePhysicalErrors).",
             "Partitions that do not agree (constraint errors).",
             "A counter at its maximum, which can't grow any more (unknown).",
+            "Less than 10 s between the two readings: `fabric_error_seconds` is too small (unknown).",
         ),
         look=(
             "ibqueryerrors --details",

@@ -16,8 +16,9 @@ from ..._model.kubernetes.apply import TAKEN, AppliedObject
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.platform import ObservedPlatform
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from . import gpudirect
+from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +108,12 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
     for name in facts.nodes if wanted else ():
         seen = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
+        runs = cut_to_kernel(runs) if runs is not None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]
-        if runs is not None and not missing:
+        overridden = find_overridden(wanted, runs) if runs is not None and not missing else Overridden()
+        if overridden.undone or overridden.doubtful:
+            yield _report_overridden(name, expected, overridden)
+        elif runs is not None and not missing:
             yield ok(check_id, name, "runs with all of them", expected)
         elif made and (planned or _was_rolled(name, facts)):
             yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
@@ -145,6 +150,21 @@ def _was_rolled(node: str, facts: Facts) -> bool:
         roll.pool in pools and not roll.error and roll.rolls and (roll.updated >= roll.machines or roll.others)
         for roll in facts.rolls
     )
+
+
+def _report_overridden(name: str, expected: str, overridden: Overridden) -> Finding:
+    """Report a node that runs with the arguments of the intent, and with others behind them."""
+    later = " ".join(overridden.undone or overridden.doubtful)
+    why = (
+        f"The command line of the kernel has {later} behind them, and of several arguments with one name the kernel"
+        " takes the last."
+    )
+    remedy = (
+        f"Remove it where it is set (grubby --update-kernel=ALL --remove-args='{later}', another MachineConfig, or"
+        " TuneD), restart the node, and run the stages platform and host again."
+    )
+    status: Status = FAIL if overridden.undone else UNKNOWN
+    return Finding("host.kernel_arguments", name, status, f"also {later}", expected, why, remedy)
 
 
 def proven(intent: Intent) -> tuple[Fabric, ...]:

@@ -82,6 +82,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
             "The MachineConfig is there, and the pool is paused or not updated, or the node is of another pool.",
             "Somebody took them out of the boot loader.",
+            "A later argument of the same name undoes them, or may do so (unknown).",
             "The node could not be asked (unknown).",
         ),
         look=("cat /proc/cmdline", "kubectl get machineconfigs", "kubectl get machineconfigpools"),

@@ -11,13 +11,13 @@ import typing
 from ..._analysis.addresses import in_use as ipam
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import attachment_kind, find_traits
+from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
 from ..._model.kubernetes.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
-from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
 from .wished import find_unapplied
 
@@ -147,8 +147,8 @@ def _check_shared(item: AppliedObject) -> Finding:
 
 def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
-    expected = [(_POLICY, "SriovNetworkNodePolicy")] if find_traits(fabric).functions else []
-    expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
+    expected = [(_POLICY, "SriovNetworkNodePolicy", "")] if find_traits(fabric).functions else []
+    expected += [(_ATTACHMENT, attachment_kind(fabric), fabric.network.name)] if attachment_kind(fabric) else []
     if fabric.name in facts.linted.held:
         why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
         remedy = (
@@ -157,7 +157,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
         )
         return [
             Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy)
-            for check_id, _kind in expected
+            for check_id, _kind, _name in expected
         ]
     findings = [
         _judge_applied_object(
@@ -165,15 +165,15 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
         )
         for item in mine
     ]
-    for check_id, what in expected:
-        if not any(finding.check == check_id for finding in findings):
+    for check_id, what, name in expected:
+        if not any(item.kind == what and name in ("", item.name) for item in mine):
             why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
             findings.append(
                 Finding(
                     check_id,
                     fabric.name,
                     FAIL,
-                    f"no {what}",
+                    f"no {what} {name}".rstrip(),
                     "accepted by the API server",
                     why,
                     "Correct what the reason names, and run the stage again.",
@@ -408,6 +408,20 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
         why, remedy = _explain_missing_wait(fabric, facts)
         return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    pieces = _find_other_pieces(fabric, seen)
+    if seen.phase == "ready" and refused is None and not facts.unwritten and pieces:
+        why = (
+            f"The device plugin of the node offers another number of {fabric.resource_name} than the intent asks for"
+            " (pods_per_node, hcas_per_node): it runs with another configuration, or another tool changes it."
+        )
+        remedy = (
+            f"Find the device plugin's pod on the node: kubectl -n nvidia-network-operator get pods -o"
+            f" wide --field-selector spec.nodeName={name}. Delete it, and run the stage again: kubectl -n"
+            " nvidia-network-operator delete pod POD."
+        )
+        wanted = f"{count_pods_on_a_node(fabric)} {fabric.resource_name} allocatable"
+        status: Status = FAIL if seen.allocatable is not None else UNKNOWN
+        return Finding("network.ready", subject, status, pieces, wanted, why, remedy)
     if seen.phase == "ready" and refused is None:
         return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
     if facts.unwritten:
@@ -423,6 +437,17 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     )
     remedy = seen.remedy or "Correct what it waits for, or raise rdma_cluster.wait_seconds."
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
+
+
+def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
+    """Return how many pieces of its resource a node offers where the intent asks for another number; empty where it
+    does not. A pool of whole interfaces may have more than the pods of the fabric need."""
+    wanted, offered = count_pods_on_a_node(fabric), seen.allocatable
+    if not fabric.resource_name or offered == wanted:
+        return ""
+    if offered is not None and offered > wanted and not find_traits(fabric).shared:
+        return ""
+    return f"{offered if offered is not None else 'none'} allocatable"
 
 
 def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:

@@ -402,6 +402,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The node has no label of node feature discovery for its NICs.",
             "The NetworkAttachmentDefinition is another one.",
             "The device plugin's selectors fit no interface.",
+            "The device plugin runs with an earlier configuration, and offers another number of its resource.",
         ),
         look=(
             "kubectl get nicclusterpolicies.mellanox.com -o yaml",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import find_traits
+from ..._model.intent.profiles import NIC_POLICY, find_traits, needs_nic_policy
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.run.findings import FAIL, Finding
 
@@ -62,6 +62,9 @@ def _list_wanted_objects(intent: Intent, fabrics: typing.Sequence[Fabric]) -> ty
         yield WantedObject("KubeletConfig", "", "rdma_cluster.host.kubelet")
     if intent.cluster.node_pool is not None and any(find_traits(fabric).functions for fabric in fabrics):
         yield WantedObject("SriovNetworkPoolConfig", "", "rdma_cluster.node_pool")
+    if any(map(needs_nic_policy, fabrics)):
+        profiles = ", ".join(dict.fromkeys(fabric.profile for fabric in fabrics if needs_nic_policy(fabric)))
+        yield WantedObject("NicClusterPolicy", NIC_POLICY, f"profile {profiles}")
     for fabric in fabrics:
         if fabric.pool is not None and fabric.pool.create:
             yield WantedObject(

@@ -32,6 +32,8 @@ from .ports import judge_port
 
 #: of which a finding says with which probability it would have been seen
 _SMALL_LOSS = 0.01
+#: packets to a partner, below which a pair without a loss proves nothing
+LEAST_PACKETS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,6 +236,24 @@ def _judge_scope(
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
     measured = f"each port with up to {partners} of {most} partners on its rail"
+    if packets and min(packets) < LEAST_PACKETS:
+        why = (
+            f"Each port sent {min(packets)} packets to a partner. So few packets show no loss of a few percent:"
+            f" {LEAST_PACKETS} show one of 5 % with {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
+        )
+        remedy = (
+            f"Set reachability_count to {LEAST_PACKETS} at least (default 500), and run: ansible-playbook"
+            " linerate.rdma.site --tags validate,discover,fabric,reachability."
+        )
+        return Finding(
+            "reachability.scope",
+            fabric.name,
+            UNKNOWN,
+            f"{measured}, {min(packets)} packets to each",
+            f"{LEAST_PACKETS} packets at least to each partner",
+            why,
+            remedy,
+        )
     if packets:
         measured += (
             f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with"

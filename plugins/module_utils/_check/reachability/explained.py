@@ -82,13 +82,14 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "reachability.scope": Explanation(
         means=(
-            "The ports of the fabric are not known, so nobody pinged. A pass says how many partners and packets each"
-            " port had."
+            "The ports of the fabric are not known, so nobody pinged, or each pair sent too few packets to show a loss."
+            " A pass says how many partners and packets each port had."
         ),
         measured="The members of the fabric as stage `fabric` makes them out.",
         causes=(
             "`fabric.membership` did not pass.",
             "No node that was read has a port on the fabric.",
+            "`reachability_count` is less than 20.",
         ),
         look=(
             "sminfo",

@@ -11,9 +11,9 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.rules import run_rule
-from ..._model.intent.intent import Fabric, Select
-from ..._model.intent.profiles import IPOIB, PROFILES, attachment_kind, find_traits, is_infiniband
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.intent.intent import Fabric, LineRate, Pods, Select
+from ..._model.intent.profiles import IPOIB, PROFILES, attachment_kind, carries_rdma, find_traits, is_infiniband
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
@@ -53,9 +53,11 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
             _check_uplinks,
             _check_interface_selection,
             _find_rates,
+            _list_rdma_wishes,
         )
         for finding in run_rule(_report_profile_mistakes, rule, fabric, path)
     ]
+    findings += _warn_of_unread_pods(fabric, path)
     return findings or [
         ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")
     ]
@@ -191,6 +193,46 @@ def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield "pods_per_node", str(fabric.pods_per_node or "unset"), "1 with passthru", why
     if fabric.pods_per_node is not None and fabric.pods_per_node < 1:
         yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods proves nothing."
+
+
+def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
+    """List what is asked of the measurement of RDMA, where pods have none and TCP is measured."""
+    if carries_rdma(fabric):
+        return
+    wanted, rate = fabric.bandwidth, fabric.line_rate
+    expected, why = (
+        "unset without RDMA",
+        "Pods of this fabric have no RDMA: TCP is measured, and nothing judges this key.",
+    )
+    if wanted.latency:
+        yield "bandwidth.latency", "true", expected, why
+    if wanted.most_latency_us is not None:
+        yield "bandwidth.most_latency_us", f"{wanted.most_latency_us:g}", expected, why
+    if wanted.sweep:
+        yield "bandwidth.sweep", "true", expected, why
+    if wanted.layers not in (None, "none"):
+        yield "bandwidth.layers", wanted.layers, expected, why
+    if rate.fraction != LineRate.fraction:
+        why += " The floor of TCP is a share of the best pair (fleet_fraction)."
+        yield "line_rate.fraction", f"{rate.fraction:g}", expected, why
+
+
+def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    """Warn of settings of perftest where TCP is measured: several fabrics may have one mapping of pods in common."""
+    unread = [
+        key
+        for key, usual in (
+            ("message_bytes", Pods.message_bytes),
+            ("queue_pairs", Pods.queue_pairs),
+            ("iterations", Pods.iterations),
+        )
+        if getattr(fabric.pods, key) != usual and not carries_rdma(fabric)
+    ]
+    for key in unread:
+        why = "Pods of this fabric have no RDMA: TCP is measured, and this setting is of the measurement of RDMA."
+        remedy = f"Remove {path}.pods.{key}, or take a profile with RDMA; docs/intent.md lists them."
+        seen = str(getattr(fabric.pods, key))
+        yield Finding("validate.profile", f"{path}.pods.{key}", WARN, seen, "unset without RDMA", why, remedy)
 
 
 def _find_rates(fabric: Fabric) -> typing.Iterator[Mistake]:

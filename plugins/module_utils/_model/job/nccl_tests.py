@@ -107,6 +107,8 @@ class NcclTests:
     :ivar torn: rows whose figures are not whole or contradict each other
     :ivar lacks: why these are not the figures of a whole run; empty of a whole run
     :ivar transport: None where nobody judged it
+    :ivar reduced_bytes: size of the largest message for which the memory of the GPUs is enough, where the program says
+        that it reduced it; None where it does not
     """
 
     collective: str = ""
@@ -124,3 +126,4 @@ class NcclTests:
     torn: int = 0
     lacks: tuple[str, ...] = ()
     transport: typing.Optional[NcclTestTransport] = None
+    reduced_bytes: typing.Optional[int] = None

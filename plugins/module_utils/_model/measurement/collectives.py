@@ -225,6 +225,7 @@ class CollectivesFacts:
     :ivar ended: why it ended before its last test; empty where it did not
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
+    :ivar image: of the pods, as the intent of that run names it
     """
 
     fabric: str
@@ -234,6 +235,7 @@ class CollectivesFacts:
     ended: str = ""
     leftovers: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
+    image: str = ""
 
 
 #: collective, kind and number of nodes of the groups of a step

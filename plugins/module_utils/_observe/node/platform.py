@@ -29,7 +29,7 @@ def read_platform(
     hcas: NodeHcas,
     kernel_arguments: str = "/proc/cmdline",
     gpu_driver: str = "/proc/driver/nvidia/version",
-    wanted: typing.Container[str] = (),
+    wanted: typing.Iterable[str] = (),
 ) -> NodePlatform:
     """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
 
@@ -143,13 +143,14 @@ def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional
     )
 
 
-def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> tuple[str, ...]:
-    """A command line may hold secrets: only what is asked for leaves the node."""
-    return tuple(
-        argument
-        for argument in parse_command_line(text)
-        if argument in wanted or argument.partition("=")[0] in _ARGUMENTS
-    )
+def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str, ...]:
+    """A command line may hold secrets: only what is asked for, and what may undo it, leaves the node. What is behind
+    ``--`` is that of init."""
+    arguments = parse_command_line(text)
+    of_kernel = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    asked = tuple(wanted)
+    keys = {*_ARGUMENTS, *(argument.partition("=")[0] for argument in asked if "=" in argument)}
+    return tuple(argument for argument in of_kernel if argument in asked or argument.partition("=")[0] in keys)
 
 
 def _list_folder_entries(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:

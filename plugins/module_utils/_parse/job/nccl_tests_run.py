@@ -101,6 +101,7 @@ class NcclTestsRun:
     version: str = ""
     library: str = ""
     span: typing.Optional[tuple[int, int, int, bool]] = None
+    reduced: typing.Optional[int] = None
     ranks: list[NcclTestRank] = dataclasses.field(default_factory=list)
     hosts: set[str] = dataclasses.field(default_factory=set)
     rows: list[NcclTestRow] = dataclasses.field(default_factory=list)
@@ -136,7 +137,8 @@ class NcclTestsRun:
         if parameters:
             self.span = int(parameters[1]), int(parameters[2]), int(parameters[3]), parameters[4] == "factor"
         elif reduced and self.span is not None:
-            self.span = min(self.span[0], int(reduced[1])), int(reduced[1]), self.span[2], self.span[3]
+            self.reduced = int(reduced[1])
+            self.span = min(self.span[0], self.reduced), self.reduced, self.span[2], self.span[3]
         elif version:
             self.version = version[1]
             self.set_library(int(version[2]))
@@ -278,6 +280,7 @@ class NcclTestsRun:
             tuple(self.errors),
             self.torn,
             tuple(self._list_faults(announced, bounds, average, concluded)),
+            reduced_bytes=self.reduced,
         )
 
     def _list_faults(

@@ -305,7 +305,14 @@ def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
     if len(lanes) > MOST_LANES or not all(map(LANE.fits, lanes)):
         return None
     scope = typing.cast(typing.Literal["self", "intra-node", "inter-node", ""], found["scope"] or "")
-    return EndpointLine(found["host"], scope, tuple(sorted(lanes)))
+    return EndpointLine(_cut_host(found["host"]), scope, tuple(sorted(lanes)))
+
+
+def _cut_host(name: str) -> str:
+    """Return a host name up to its first dot, as NCCL writes it and pods are known: UCX writes it whole. An address
+    stays whole."""
+    first = name.partition(".")[0]
+    return name if not first or first.isdigit() else first
 
 
 def names_endpoint(line: str) -> bool:

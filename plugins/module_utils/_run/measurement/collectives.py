@@ -138,7 +138,8 @@ class CollectivesBench:
         finally:
             # also when the run is interrupted: a pod that stays holds the GPUs of its node
             remaining = self._pods.end()
-        return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining)
+        image = self._wanted.image
+        return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining, image)
 
     def _run_course(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
         """Run the tests of a course; return the reason for which it ended early, empty where it did not."""
