@@ -92,8 +92,8 @@ def read_registration(gpu: Gpu) -> typing.Optional[str]:
 
 
 def read_clique(gpu: Gpu) -> typing.Optional[str]:
-    """Return the clique of a GPU in the form of the label ``nvidia.com/gpu.clique``: ClusterUUID.CliqueId. Return None if
-    its NVLink ends in its own machine, or if the driver does not report both.
+    """Return the clique of a GPU in the form of the label ``nvidia.com/gpu.clique``: ClusterUUID.CliqueId. Return None
+    if its NVLink ends in its own machine, or if the driver does not report both.
     """
     cluster, clique = gpu.get("fabric.clusterUuid", ""), gpu.get("fabric.cliqueId", "")
     return None if _NO_CLUSTER.match(cluster) or not clique else f"{cluster}.{clique}"

@@ -72,7 +72,7 @@ ROWS: tuple[TuningRow, ...] = (
         "registration of the GPUs with the NVLink fabric",
         "CUDA does not start on a GPU that is not registered, or its NVLink is down and NCCL leaves it out.",
         "systemctl restart nvidia-fabricmanager, and read its log. Where the GPU operator installs the driver, its"
-        " driver container runs Fabric Manager: kubectl -n gpu-operator logs POD. On GB200 and GB300 Fabric Manager runs"
+        " driver container runs Fabric Manager: kubectl -n gpu-operator logs POD. Of GB200 and GB300 it runs"
         " on an NVLink switch.",
         "Success",
         "Success",
