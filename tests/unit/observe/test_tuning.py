@@ -166,7 +166,7 @@ class Tools:
     def __init__(self) -> None:
         pfc, app = ((FIXTURES / "dcb" / name).read_text(encoding="utf-8") for name in ("pfc.json", "app.json"))
         smi = (
-            (FIXTURES / "nvidia-smi/580.159.04-row.csv")
+            (FIXTURES / "nvidia-smi/580.159.04-fabric.csv")
             .read_text(encoding="utf-8")
             .replace("00000000:00:06.0", "00000000:1A:00.0")
         )
@@ -179,15 +179,15 @@ class Tools:
         rc, out = self.said[what]
         if what == "nvidia-smi" and rc == 0:
             # columns as they are asked for
-            names, values = (line.split(", ") for line in out.splitlines())
-            known = {name.partition(" [")[0]: (name, value) for name, value in zip(names, values)}
+            table = [line.split(", ") for line in out.splitlines()]
+            known = {column[0].partition(" [")[0]: column for column in zip(*table)}
             asked = next(item for item in argv if item.startswith("--query-gpu=")).partition("=")[2].split(",")
             wrong = [name for name in asked if name not in known]
             if wrong:
                 return command.Finished(
                     tuple(argv), 2, f'Field "{wrong[0]}" is not a valid field to query.\n\n', "", limit_seconds
                 )
-            out = "\n".join(", ".join(known[name][place] for name in asked) for place in (0, 1))
+            out = "\n".join(", ".join(known[name][place] for name in asked) for place in range(len(table)))
         return command.Finished(tuple(argv), rc, out if rc == 0 else "", "" if rc == 0 else out, limit_seconds)
 
 
@@ -440,6 +440,48 @@ def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: 
     )
     assert server.shown("gpu_slowed") == {"hw_slowdown+hw_thermal": (GPU,)}
     assert sum("--format=csv" in argv for argv in tools.argvs) == 2
+
+
+def test_a_driver_that_lacks_fields_of_the_nvlink_fabric_is_said(server: Server, tools: Tools) -> None:
+    tools.said["nvidia-smi"] = (
+        0,
+        (FIXTURES / "nvidia-smi/580.159.04-row.csv").read_text("utf-8").replace("00:06", "1A:00"),
+    )
+    node = server.read()
+    assert "does not know the field fabric.state" in node.unread["gpu_fabric"]
+    assert "fabric.health.summary" in node.unread["gpu_fabric_health"] and node.rows["gpu_ecc"]
+    # one command for each field that nvidia-smi refuses, and the last
+    assert sum("--format=csv" in argv for argv in tools.argvs) == 6
+
+
+def in_fabric(tools: Tools, *of_gpus: str) -> None:
+    """Let nvidia-smi show the fields of the NVLink fabric so; each GPU has its own line."""
+    head, row = tools.said["nvidia-smi"][1].strip().split("\n")
+    rows = [
+        row.replace("1A:00.0", f"{26 + number:02X}:00.0").replace("N/A, N/A, N/A, N/A, N/A", shown)
+        for number, shown in enumerate(of_gpus)
+    ]
+    tools.said["nvidia-smi"] = (0, "\n".join((head, *rows)))
+
+
+def test_a_gpu_in_an_nvlink_domain_shows_its_registration_health_and_clique(server: Server, tools: Tools) -> None:
+    in_fabric(tools, "Completed, Success, 7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8, 32766, Healthy")
+    assert server.shown("gpu_fabric") == {"Success": (GPU,)} and server.shown("gpu_fabric_health") == {
+        "Healthy": (GPU,)
+    }
+    assert server.shown("gpu_clique") == {"7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8.32766": (GPU,)}
+
+
+def test_a_gpu_whose_registration_goes_on_shows_that(server: Server, tools: Tools) -> None:
+    in_fabric(tools, "In Progress, N/A, N/A, N/A, N/A")
+    assert server.shown("gpu_fabric") == {"In Progress": (GPU,)} and server.shown("gpu_clique") == {}
+
+
+def test_a_gpu_without_a_fabric_beside_one_that_has_it_is_unread(server: Server, tools: Tools) -> None:
+    in_fabric(tools, "N/A, N/A, N/A, N/A, N/A", "Completed, Success, 00000000-0000-0000-0000-000000000000, 0, N/A")
+    node = server.read()
+    assert "no state of the NVLink fabric for the GPU 0000:1a:00.0" in node.unread["gpu_fabric"]
+    assert node.rows["gpu_clique"] == ()
 
 
 def test_a_gpu_that_nvidia_smi_does_not_show_is_missed(server: Server, tools: Tools) -> None:

@@ -262,6 +262,9 @@ _GPU_ROWS = {
     "gpu_mig": "Disabled",
     "gpu_max_clock": "1980 MHz",
     "gpu_slowed": "none",
+    "gpu_fabric": "Success",
+    "gpu_fabric_health": "Healthy",
+    "gpu_clique": "7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8.1",
     "relaxed_ordering_gpu": "on",
 }
 _HCA_ROWS = {

@@ -19,7 +19,7 @@ from ..._model.node.node_tuning import ObservedSettings, TuningSet
 from ..._model.node.tuning import NodeTuning, ObservedTuning
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import UNKNOWN, Finding, ok
-from . import alike, others, rows, settings
+from . import alike, nvlink_domain, others, rows, settings
 from .roce import check as check_roce
 
 
@@ -91,6 +91,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     judged = [rows.judge(intent, row, of_fabrics, strangers) for row in ROWS if row.check != "roce" and seen]
     findings += (finding for one in judged for finding in one.findings)
     findings += check_roce(intent, facts.nodes, seen)
+    findings += nvlink_domain.check(seen)
     findings += alike.check(seen, {one.row.name: one.told for one in judged}, strangers)
     return tuple(findings)
 

@@ -55,8 +55,8 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "tuning.gpu": Explanation(
         means=(
-            "GPUs are not as they should be: no persistence mode, ECC off, MIG on, or clocks that are held down. A GPU"
-            " that slows itself down slows down all ranks."
+            "GPUs are not as they should be: no persistence mode, ECC off, MIG on, clocks that are held down, or no"
+            " NVLink fabric. A GPU that slows itself down slows down all ranks."
         ),
         measured="Rows of group gpu, read by nvidia-smi and from the kernel's configuration.",
         causes=(
@@ -64,6 +64,8 @@ EXPLAINED: dict[str, Explanation] = {
             "Persistence mode is off, so the driver is loaded anew for each job.",
             "The driver is too old for the CUDA that the intent names.",
             "The kernel has neither P2PDMA nor nvidia_peermem.",
+            "Fabric Manager does not run, so the GPUs are not registered with the NVLink fabric (`gpu_fabric`).",
+            "A link or a route of NVLink has failed (`gpu_fabric_health`).",
         ),
         look=(
             "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC",
@@ -173,6 +175,30 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         look=("ansible NODE -m ansible.builtin.ping -b",),
         remedy="Make the node answer, or take it out of the group `rdma_nodes`.",
+    ),
+    "tuning.nvlink_domain": Explanation(
+        means=(
+            "NVLink joins the GPUs of several nodes (GB200, GB300). The nodes of one NVLink domain are not all in one"
+            " clique, or a node does not report its clique. GPUs of different cliques have no NVLink between them."
+        ),
+        measured=(
+            "The row `gpu_clique` of each node: `fabric.clusterUuid` and `fabric.cliqueId` of nvidia-smi. The"
+            " ClusterUUID names the domain."
+        ),
+        causes=(
+            "The rack is divided into NVLink partitions.",
+            "A partition was changed, and the GPUs of a node were not reset afterwards.",
+            "Fabric Manager of a switch has not configured all GPUs.",
+            "The driver of the node does not report the fields, or nvidia-smi failed there.",
+        ),
+        look=(
+            "nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv",
+            "kubectl get nodes -L nvidia.com/gpu.clique",
+        ),
+        remedy=(
+            "Set the NVLink partitions of the rack with NMX-C. If the partitions are intended, waive the finding, and"
+            " select the nodes of a job by the label `nvidia.com/gpu.clique`."
+        ),
     ),
     "tuning.pci": Explanation(
         means=(

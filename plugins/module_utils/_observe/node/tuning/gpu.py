@@ -18,7 +18,7 @@ from .rows import Rows
 _LIMIT_SECONDS = 60.0
 #: R535 and later; before, the same mask was called clocks_throttle_reasons.active
 _REASONS, _REASONS_BEFORE = "clocks_event_reasons.active", "clocks_throttle_reasons.active"
-#: field of nvidia-smi: row
+#: field of nvidia-smi with a row of its own, by name of the row
 _ROWS = {
     "persistence_mode": "gpu_persistence",
     "ecc.mode.current": "gpu_ecc",
@@ -26,7 +26,12 @@ _ROWS = {
     "clocks.max.sm": "gpu_max_clock",
     "driver_version": "gpu_driver",
 }
-_UNKNOWN_FIELD = "is not a valid field to query"
+#: fields of nvidia-smi about the NVLink fabric. Older drivers lack some of them [nvidia-smi --help-query-gpu]
+_STATE, _STATUS, _CLUSTER, _CLIQUE = "fabric.state", "fabric.status", "fabric.clusterUuid", "fabric.cliqueId"
+_HEALTH = "fabric.health.summary"
+_FABRIC = (_STATE, _STATUS, _CLUSTER, _CLIQUE, _HEALTH)
+#: rows that these fields make
+_FABRIC_ROWS = ("gpu_fabric", "gpu_fabric_health", "gpu_clique")
 #: where the GPU operator's driver container puts its root on the node
 _DRIVER_ROOT = "run/nvidia/driver"
 #: either gives HCAs the GPUs' memory by the drivers' own interface
@@ -44,7 +49,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
     """:param host: folder in which the files of the node are
     :param addresses: of the GPUs on PCI; without any nothing is asked
     """
-    of_tool = (*_ROWS.values(), "gpu_slowed")
+    of_tool = (*_ROWS.values(), "gpu_slowed", *_FABRIC_ROWS)
     if not addresses:
         rows.absent(*of_tool)
         return
@@ -56,12 +61,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
         )
         rows.file("gpu_driver", sysfs, "module/nvidia/version", str)
         return
-    asked: list[str] = []
-    for reasons in (_REASONS, _REASONS_BEFORE):
-        asked = ["pci.bus_id", *_ROWS, reasons]
-        finished = command.run([*program, f"--query-gpu={','.join(asked)}", "--format=csv"], _LIMIT_SECONDS)
-        if _UNKNOWN_FIELD not in finished.stdout:
-            break
+    asked, finished = _query(program)
     if finished.failure:
         rows.unread(finished.failure, *of_tool)
         return
@@ -78,8 +78,49 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
         for field, row in _ROWS.items():
             if field in gpu:
                 rows.add(row, gpu[field], address)
-        if reasons in gpu:
-            rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
+        for reasons in (_REASONS, _REASONS_BEFORE):
+            if reasons in gpu:
+                rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
+    _add_fabric(rows, asked, found)
+
+
+def _query(program: typing.Sequence[str]) -> tuple[list[str], command.Finished]:
+    """Run nvidia-smi until it knows each field. Return the fields of the last command, and its result.
+
+    nvidia-smi names the first field that it does not know. A driver before R535 has another name for the reasons. A
+    field of the fabric that the driver lacks is left out.
+    """
+    asked = ["pci.bus_id", *_ROWS, _REASONS, *_FABRIC]
+    while True:
+        finished = command.run([*program, f"--query-gpu={','.join(asked)}", "--format=csv"], _LIMIT_SECONDS)
+        unknown = nvidia_smi.find_unknown_field(finished.stdout)
+        if unknown == _REASONS and unknown in asked:
+            asked[asked.index(unknown)] = _REASONS_BEFORE
+        elif unknown in _FABRIC and unknown in asked:
+            asked.remove(unknown)
+        else:
+            return asked, finished
+
+
+def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[str, nvidia_smi.Gpu]) -> None:
+    """Add the state of each GPU in the NVLink fabric. A GPU without a fabric has no state. A GPU without a state beside
+    GPUs that have one is unread, and so is a field that the driver lacks.
+    """
+    for field, row in ((_STATE, "gpu_fabric"), (_HEALTH, "gpu_fabric_health")):
+        if field not in asked:
+            rows.unread(f"this nvidia-smi does not know the field {field}", row)
+    members = [address for address, gpu in found.items() if nvidia_smi.read_registration(gpu) is not None]
+    for address, gpu in found.items():
+        registration = nvidia_smi.read_registration(gpu)
+        if registration is not None:
+            rows.add("gpu_fabric", registration, address)
+        elif members:
+            rows.unread(f"nvidia-smi reports no state of the NVLink fabric for the GPU {address}", "gpu_fabric")
+        if _HEALTH in gpu:
+            rows.add("gpu_fabric_health", gpu[_HEALTH], address)
+        clique = nvidia_smi.read_clique(gpu)
+        if clique is not None:
+            rows.add("gpu_clique", clique, address)
 
 
 def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
