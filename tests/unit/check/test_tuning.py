@@ -37,6 +37,7 @@ MANY = Shape("1,000 nodes", 1000, 1)
 THREE = Shape("3 nodes", 3, 2)
 #: ClusterUUID of the GPUs of a healthy fleet
 DOMAIN = "7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8"
+GPUS = ("0000:18:00.0", "0000:2a:00.0")
 Rows = typing.Mapping[str, tuple[RowReading, ...]]
 
 
@@ -115,8 +116,8 @@ def with_roce(roce: typing.Optional[Roce]) -> Intent:
         ),
         ({"gpu_ecc": shows("Disabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Disabled"),
         ({"gpu_mig": shows("Enabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Enabled"),
-        ({"gpu_fabric": shows("In Progress", "0000:18:00.0")}, "tuning.gpu", FAIL, "In Progress (0000:18:00.0)"),
-        ({"gpu_fabric": shows("Insufficient Resources", "0000:18:00.0")}, "tuning.gpu", FAIL, "Insufficient"),
+        ({"gpu_fabric": shows("In Progress", *GPUS)}, "tuning.gpu", FAIL, "In Progress (0000:18:00.0"),
+        ({"gpu_fabric": shows("Insufficient Resources", *GPUS)}, "tuning.gpu", FAIL, "Insufficient"),
         ({"gpu_fabric_health": shows("Limited Capacity", "0000:18:00.0")}, "tuning.gpu", WARN, "Limited Capacity"),
         ({"cpu_manager": shows("none")}, "tuning.kubelet", WARN, "none"),
         ({"arp_ignore": shows("0", "mlx5_0")}, "tuning.network", WARN, "0 (mlx5_0)"),
@@ -602,11 +603,11 @@ def test_roce_of_a_fabric_that_has_none_or_no_packet_can_carry() -> None:
 
 def test_nodes_of_two_nvlink_domains_are_compared_within_each() -> None:
     other = DOMAIN.replace("7c", "8d")
-    assert judged(PAIR, {"node-2": {"gpu_clique": shows(f"{other}.1", "0000:18:00.0")}}) == []
+    assert judged(PAIR, {"node-2": {"gpu_clique": shows(f"{other}.1", *GPUS)}}) == []
 
 
 def test_nodes_of_one_nvlink_domain_in_two_cliques_are_told() -> None:
-    (finding,) = judged(THREE, {"node-2": {"gpu_clique": shows(f"{DOMAIN}.2", "0000:18:00.0")}})
+    (finding,) = judged(THREE, {"node-2": {"gpu_clique": shows(f"{DOMAIN}.2", *GPUS)}})
     assert (finding.check, finding.status) == ("tuning.nvlink_domain", WARN) and DOMAIN in finding.subject
     assert finding.measured == "clique 1 on node-1, node-3, clique 2 on node-2"
 
@@ -618,8 +619,19 @@ def test_gpus_of_one_node_in_two_cliques_are_told() -> None:
     assert finding.measured == "clique 1 on node-1, node-2, clique 2 on node-2"
 
 
-def test_a_node_whose_clique_is_unread_beside_nodes_in_a_domain_is_unknown() -> None:
-    findings = judged(PAIR, {"node-2": {"gpu_clique": ()}}, {"gpu_clique": "nvidia-smi has failed"})
-    assert [(item.check, item.status) for item in findings if item.status == UNKNOWN] == [
-        ("tuning.nvlink_domain", UNKNOWN)
-    ]
+@pytest.mark.parametrize("row", ["gpu_clique", "gpu_fabric"])
+def test_a_node_that_does_not_report_its_nvlink_fabric_beside_equal_ones_is_unknown(row: str) -> None:
+    findings = judged(PAIR, {"node-2": {row: ()}}, {row: "nvidia-smi has failed"})
+    (finding,) = [item for item in findings if item.check == "tuning.nvlink_domain"]
+    assert finding.status == UNKNOWN and finding.subject == f"{row} of node-2"
+    assert "nvidia-smi has failed" in finding.why
+
+
+def test_a_gpu_that_does_not_report_its_registration_beside_one_that_does_is_unknown() -> None:
+    (finding,) = judged(PAIR, {"node-2": {"gpu_fabric": shows("Success", "0000:18:00.0")}})
+    assert (finding.check, finding.status) == ("tuning.nvlink_domain", UNKNOWN) and "0000:2a:00.0" in finding.why
+
+
+def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
+    rows = {"gpu_model": shows("10de:26b9", "0000:18:00.0", "0000:2a:00.0"), "gpu_fabric": (), "gpu_clique": ()}
+    assert [item for item in judged(PAIR, {"node-2": rows}) if item.check == "tuning.nvlink_domain"] == []

@@ -108,6 +108,9 @@ def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
         for name in asked:
             if seen[name].error is not None:
                 folder.write(source.kind, name, error=seen[name].error)
+            elif seen[name].value is None and not key:
+                # a fact is a value or an error: of this node there is none
+                continue
             else:
                 folder.write(source.kind, name, {key: seen[name].value} if key else seen[name].value)
         if source.chosen:

@@ -411,6 +411,13 @@ ROWS: tuple[Row, ...] = (
         "GPUs are counted; these tell of which one nvidia-smi must say something.",
         ("unread", "left out"),
     ),
+    Row(
+        ("tuning",),
+        _rows(("gpu_clique",), "[].value"),
+        "Partitions of NVLink may be intended; a job uses the network between them.",
+        ("broken",),
+        warns=True,
+    ),
     Row(("tuning",), _rows(("kernel_log",), "[]"), "A log that was read and holds no fault says so."),
     Row(("tuning",), _rows(("kernel_log",), "[].value"), "A fault of the past, which may be over.", warns=True),
     Row(("tuning",), _rows(_ROCE_ROWS, ""), _ETHERNET_ONLY, on=INFINIBAND),

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cliques of GPUs whose NVLink joins several nodes (GB200, GB300). Check id: ``tuning.nvlink_domain``."""
+"""The NVLink fabric of the GPUs, compared between nodes: GPUs that do not report it although equal GPUs do, and the
+cliques of the domains that join several nodes (GB200, GB300). Check id: ``tuning.nvlink_domain``.
+"""
 
 from __future__ import annotations
 
 import typing
 
 from ..._model.base.text import folded
+from ..._model.node.tuning import NodeTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
 from .rows import Nodes, explain_why_unread, names
 
 CHECK = "tuning.nvlink_domain"
-_ROW = "gpu_clique"
+_MODEL, _REGISTRATION, _CLIQUE = "gpu_model", "gpu_fabric", "gpu_clique"
 _SHOWN = 5
 _REMEDY = (
     "nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on each node. Set the NVLink partitions of"
@@ -20,28 +23,55 @@ _REMEDY = (
 
 
 def check(nodes: Nodes) -> typing.Iterator[Finding]:
-    """Yield a finding for each NVLink domain: the nodes of one ClusterUUID are in one clique, and all of them report
-    it. GPUs in different cliques of a domain cannot use NVLink between them. Yield nothing if no GPU is in such a
-    domain.
+    """Yield a finding for the GPUs whose NVLink fabric is not reported, for each row, and one for each NVLink domain of
+    several nodes. Yield nothing if no GPU has such a fabric.
     """
+    for row in (_REGISTRATION, _CLIQUE):
+        yield from _report_silent_gpus(nodes, row)
     domains: dict[str, dict[str, list[str]]] = {}
     for name, node in nodes.items():
-        for reading in node.rows.get(_ROW, ()):
+        for reading in node.rows.get(_CLIQUE, ()):
             cluster, _point, clique = reading.value.rpartition(".")
-            domains.setdefault(cluster, {}).setdefault(clique, []).append(name)
-    if not domains:
-        return
-    unread = [name for name, node in nodes.items() if explain_why_unread(node, _ROW) is not None]
-    if unread:
-        why = f"Other nodes are in an NVLink domain. {unread[0]}: {explain_why_unread(nodes[unread[0]], _ROW)}."
-        expected = "the clique of each GPU"
-        yield Finding(CHECK, f"clique of {names(unread)}", UNKNOWN, "not read", expected, why, _REMEDY)
+            if cluster:
+                domains.setdefault(cluster, {}).setdefault(clique, []).append(name)
     for cluster, cliques in sorted(domains.items()):
-        members = sorted({name for found in cliques.values() for name in found})
-        subject, expected = f"NVLink domain {cluster}", "one clique for all nodes of the domain"
-        if len(cliques) == 1:
-            yield ok(CHECK, subject, f"clique {next(iter(cliques))} on {len(members)} nodes", expected)
-            continue
-        measured = folded([f"clique {clique} on {names(found)}" for clique, found in sorted(cliques.items())], _SHOWN)
-        why = "GPUs of different cliques have no NVLink between them. A job over these nodes uses the network instead."
-        yield Finding(CHECK, subject, WARN, measured, expected, why, _REMEDY)
+        yield _check_domain(cluster, cliques)
+
+
+def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
+    """Yield a finding on the nodes with GPUs that do not show the row, if a GPU of the same model shows it."""
+    models = {
+        model.value
+        for node in nodes.values()
+        for model in node.rows.get(_MODEL, ())
+        if _list_showing(node, row) & {*model.where}
+    }
+    silent: dict[str, str] = {}
+    for name, node in nodes.items():
+        gpus = {gpu for model in node.rows.get(_MODEL, ()) if model.value in models for gpu in model.where}
+        missing = sorted(gpus - _list_showing(node, row))
+        if missing:
+            silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for {names(missing)}"
+    if silent:
+        why = f"GPUs of the same model report it elsewhere. {next(iter(silent))}: {next(iter(silent.values()))}."
+        expected = "the state of the NVLink fabric for each GPU"
+        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, _REMEDY)
+
+
+def _list_showing(node: NodeTuning, row: str) -> set[str]:
+    """Return the GPUs of a node that show a valid value of the row."""
+    return {gpu for reading in node.rows.get(row, ()) if reading.value for gpu in reading.where}
+
+
+def _check_domain(cluster: str, cliques: typing.Mapping[str, typing.Sequence[str]]) -> Finding:
+    """Check that the GPUs of a domain are in one clique. GPUs of different cliques have no NVLink between them.
+
+    :param cliques: nodes by number of the clique
+    """
+    subject, expected = f"NVLink domain {cluster}", "one clique for all nodes of the domain"
+    if len(cliques) == 1:
+        ((clique, members),) = cliques.items()
+        return ok(CHECK, subject, f"clique {clique} on {len({*members})} nodes", expected)
+    measured = folded([f"clique {clique} on {names(members)}" for clique, members in sorted(cliques.items())], _SHOWN)
+    why = "GPUs of different cliques have no NVLink between them. A job over these nodes uses the network instead."
+    return Finding(CHECK, subject, WARN, measured, expected, why, _REMEDY)

@@ -89,7 +89,6 @@ ROWS: tuple[TuningRow, ...] = (
         "Healthy",
         "Healthy",
         source="NVIDIA nvml.h",
-        alike=False,
     ),
     TuningRow(
         "gpu_clique",
