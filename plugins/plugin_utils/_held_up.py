@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
@@ -21,6 +22,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import pa
 
 #: seconds that a task gave its node at least: a shorter limit, as tasks of users may have, says nothing of the others
 LEAST_SECONDS = 300
+#: seconds that all tasks of a run may take on a node whose time is no more than that of reading: a node that ends each
+#: of them just in time would delay the others for hours. A run has a dozen, of some seconds each
+MOST_SECONDS, READING_SECONDS = 1800, 900
 #: characters of the name of a task
 _MOST_NAME = 200
 #: what ansible-core raises in the middle of a task whose ``timeout`` is over [executor/task_executor.py; from 2.19 on
@@ -40,13 +44,30 @@ def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
 
     :param task: of Ansible, with its ``timeout``
     """
+    seconds = getattr(task, "timeout", None)
+    start = time.monotonic()
     try:
         yield
     except BaseException as error:
-        seconds = getattr(task, "timeout", None)
         if type(error).__name__ == _TIMED_OUT and isinstance(seconds, int) and seconds >= LEAST_SECONDS:
             name = escape.line(cut(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME))
-            why = f"it is not asked any more in this run, since it did not end the task '{name}' within {seconds} s"
-            remedy = "Look at its load, its disks and its login shell by ssh, and run again"
-            write_text(path_of("held-up", node), json.dumps({"why": f"{why}. {remedy}"}))
+            _give_up(node, f"it did not end the task '{name}' within {seconds} s")
         raise
+    finally:
+        if isinstance(seconds, int) and LEAST_SECONDS <= seconds <= READING_SECONDS:
+            _count(node, time.monotonic() - start)
+
+
+def _count(node: str, seconds: float) -> None:
+    """Add to the seconds that the tasks of this run took on a node, and give it up where these are too many."""
+    kept = read_json(path_of("spent", node))
+    spent = (kept["seconds"] if isinstance(kept, dict) else 0.0) + seconds
+    write_text(path_of("spent", node), json.dumps({"seconds": spent}))
+    if spent > MOST_SECONDS and not explain_why_not_asked(node):
+        _give_up(node, f"its tasks took {spent:.0f} s, and {MOST_SECONDS} s are the most of a run")
+
+
+def _give_up(node: str, cause: str) -> None:
+    why = f"it is not asked any more in this run, since {cause}"
+    remedy = "Look at its load, its disks and its login shell by ssh, and run again"
+    write_text(path_of("held-up", node), json.dumps({"why": f"{why}. {remedy}"}))

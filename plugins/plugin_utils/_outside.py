@@ -49,6 +49,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
     MOST_ANSWER,
     count_values,
 )
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bounded_ssh import bounded_ssh
 from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import explain_why_not_asked, watched
 
 try:
@@ -369,7 +370,12 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             refuse_lines(node, *(found[name] for name in _TEXTS if isinstance(found.get(name), str)))
         return found
 
-    with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
+    with (
+        quiet(),
+        watched(node, getattr(action, "_task", None)),
+        bounded_ssh(connection, node, most),
+        contextlib.ExitStack() as after,
+    ):
         for owner, name, value in (
             (connection, "exec_command", exec_command),
             (connection, "most_output", most),

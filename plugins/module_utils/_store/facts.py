@@ -39,6 +39,9 @@ _ANEW = "Remove the file and run the stage again"
 MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
+#: bytes of a fact of one node. Nodes in observers answer to all kinds together with so many; 4,096 functions have some
+#: 5 MiB. Kinds that grow with the fleet have what a node may answer
+_MOST_OF_NODE, _MOST_OF_HCAS, _OF_FABRIC = 4 * MIB, 8 * MIB, frozenset(("pings", "ping_plan"))
 #: bytes of a fact of the cluster, and for each node of the run, up to MOST_BYTES. What grows with the nodes is the
 #: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the
 #: logs of collectives, with 60 KiB for a node that took part in fifteen
@@ -82,7 +85,8 @@ def _count_functions(value: typing.Any) -> int:
 def _limit_of_node(kind: str) -> tuple[int, str]:
     if kind in list_kinds_at(TOPOLOGY):
         return MOST_FABRIC_ANSWER, "a fabric"
-    return MOST_ANSWER, "a fact of one node"
+    most = MOST_ANSWER if kind in _OF_FABRIC else _MOST_OF_HCAS if kind.startswith("hcas") else _MOST_OF_NODE
+    return most, f"the fact {kind} of one node"
 
 
 def file_name(node: str) -> str:

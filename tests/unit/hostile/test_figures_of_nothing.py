@@ -12,12 +12,14 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check, list_figures
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course, GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     EarlierCollectives,
     EarlierStep,
+    StepFigures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import UNKNOWN
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -87,6 +89,17 @@ def test_a_figure_of_nothing_is_nothing_that_later_runs_are_held_against() -> No
     seen = Facts(api.nodes, bandwidth=measured(api.nodes), collectives=facts)
     steps = summarize("compute", list_figures(intent, seen))
     assert steps and all(step.worst > 0 for step in steps)
+
+
+@pytest.mark.parametrize("bus_gbs", [0.0, 900_000.0])
+def test_a_figure_that_no_group_has_leaves_the_steps_of_the_others(bus_gbs: float) -> None:
+    found = [
+        GroupFigure("all_reduce", "one node", ("a",), 350.0, None),
+        GroupFigure("all_reduce", "two nodes", ("a", "b"), bus_gbs, None),
+    ]
+    steps = summarize("compute", found)
+    assert [step.kind for step in steps] == ["one node"]
+    assert load(tuple[StepFigures, ...], to_data(steps)) == steps
 
 
 def test_a_kept_run_with_figures_of_nothing_costs_no_report() -> None:

@@ -10,12 +10,15 @@ import os
 import pathlib
 import shutil
 import tracemalloc
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app.again import compare_folders, rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import ObservedFirmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_OF_A_TEXT, decode_json
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
@@ -24,7 +27,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.files import 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
 RUN, TIME = "20260102T030405Z-000001", "2026-01-02T03:04:05+00:00"
 LIMITS = [
-    ("hcas", "node-1", 2, 16 * MIB, "a fact of one node"),
+    ("firmware", "node-1", 2, 4 * MIB, "the fact firmware of one node"),
+    ("hcas_after_network", "node-1", 2, 8 * MIB, "the fact hcas_after_network of one node"),
+    ("pings", "node-1", 2, 16 * MIB, "the fact pings of one node"),
     ("topologies", "node-1", 2, 64 * MIB, "a fabric"),
     ("operators", CLUSTER, 2, 32 * MIB + 2 * 65536, "a fact of the cluster in a run of 2 nodes"),
     ("operators", CLUSTER, 10_000, 128 * MIB, "a fact of the cluster in a run of 10000 nodes"),
@@ -53,10 +58,10 @@ def test_a_larger_fact_is_refused_by_name_and_size(
 
 def test_a_run_keeps_no_fact_that_it_would_refuse(tmp_path: pathlib.Path) -> None:
     run = begun(tmp_path, 1)
-    run.write("hcas", "node-1", {"said": ["x" * 60_000] * 300})
-    fact = run.read("hcas", "node-1")
+    run.write("firmware", "node-1", {"said": ["x" * 60_000] * 300})
+    fact = run.read("firmware", "node-1")
     assert fact is not None and fact.error is not None
-    assert "16777215 are the most for a fact of one node. 18000901 bytes of it are said" in fact.error
+    assert "4194303 are the most for the fact firmware of one node. 18000901 bytes of it are said" in fact.error
     run.write("operators", value={"said": ["x" * 60_000] * 300})
     assert len(run.value("operators")["said"]) == 300
 
@@ -79,20 +84,20 @@ def padded(folder: pathlib.Path, kind: str, sizes: dict[str, int]) -> FactFolder
 def test_the_largest_facts_of_a_kind_are_errors_where_all_together_are_too_large(tmp_path: pathlib.Path) -> None:
     """20 files of 16 MiB each, which an archive of 2 MB may hold, were all in memory at once."""
     sizes = {f"node-{number}": 15 * MIB if number > 17 else 100 for number in range(1, 21)}
-    run = padded(tmp_path, "hcas", sizes)
-    found = run.of_nodes("hcas", sizes)
+    run = padded(tmp_path, "pings", sizes)
+    found = run.of_nodes("pings", sizes)
     assert [node for node, item in found.items() if item["error"] is not None] == ["node-18", "node-19"]
     assert (
         found["node-18"]["error"]
         .partition(" are the most")[2]
         .startswith(" together, and it is one of the largest with 157")
     )
-    assert "the facts hcas of 20 nodes have 4719" in found["node-18"]["error"] and len(run.refused) == 2
+    assert "the facts pings of 20 nodes have 4719" in found["node-18"]["error"] and len(run.refused) == 2
     assert found["node-20"]["value"] == found["node-1"]["value"] == {"hcas": []}
 
 
 def test_what_one_node_may_answer_is_read_beside_the_facts_of_the_others(tmp_path: pathlib.Path) -> None:
-    sizes = {"node-1": 16 * MIB - 1000, **{f"node-{number}": 200 * 1024 for number in range(2, 9)}}
+    sizes = {"node-1": 8 * MIB - 1000, **{f"node-{number}": 200 * 1024 for number in range(2, 9)}}
     found = padded(tmp_path, "hcas", sizes).of_nodes("hcas", sizes)
     assert all(item["error"] is None for item in found.values())
 
@@ -159,3 +164,37 @@ def test_halves_of_a_pair_are_found_without_a_copy_of_the_data() -> None:
     assert peak < 2.5 * len(words)
     with pytest.raises(ParseError, match="half of a surrogate pair"):
         decode_json(words % ',{"\\ud800":1}', "a file", 16 * MIB)
+
+
+FIRMWARE = {
+    "lists in a place": {"hcas": [{"address": "0000:10:00.0", "psid": [[]] * 110_000}]},
+    "keys in a place": {
+        "hcas": [{"address": "0000:10:00.0", "stored": {f"{number:x}": 1 for number in range(230_000)}}]
+    },
+    "settings": {
+        "hcas": [
+            {"address": f"0000:{number:02x}:00.0", "settings": [{"name": f"S{item}"} for item in range(8000)]}
+            for number in range(14)
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("value", FIRMWARE.values(), ids=FIRMWARE)
+def test_whatever_is_in_the_place_of_a_value_takes_little_memory(
+    tmp_path: pathlib.Path, value: dict[str, typing.Any]
+) -> None:
+    """As many values as an answer may have took 390 MiB."""
+    run = begun(tmp_path, 1)
+    run.write("firmware", "node-1", {"hcas": value["hcas"] * 5})
+    assert "are the most for the fact firmware of one node" in run.of_nodes("firmware", ("node-1",))["node-1"]["error"]
+    run.write("firmware", "node-1", value)
+    assert run.of_nodes("firmware", ("node-1",))["node-1"]["error"] is None
+    tracemalloc.start()
+    try:
+        found = load(dict[str, ObservedFirmware], run.of_nodes("firmware", ("node-1",)), "firmware")
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found["node-1"].value is not None or "what it answered is refused" in found["node-1"].error
+    assert peak < 96 * MIB, peak / MIB

@@ -9,6 +9,7 @@ import statistics
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
+from ..._model.boundary.fabric import BUS_GBS
 from ..._model.measurement.collectives import EarlierCollectives, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, ok
 from .course import GroupFigure
@@ -23,8 +24,9 @@ def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepF
     """Return the middle and the ends of the proven groups of each step. Groups of other numbers of nodes are apart."""
     found: dict[StepKey, list[GroupFigure]] = {}
     for item in figures:
-        # a group that printed that nothing was moved has nothing that a later run can be held against
-        if item.bus_gbs:
+        # a group that printed that nothing was moved, or more than any does, has nothing that a later run can be held
+        # against
+        if item.bus_gbs and BUS_GBS.fits(item.bus_gbs):
             found.setdefault((item.collective, item.kind, len(item.nodes)), []).append(item)
     return tuple(_summarize_step(fabric, groups) for groups in found.values())
 
