@@ -6,16 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: invocation
-short_description: Refuse an invocation of ansible-playbook that would run no stage
+short_description: Refuse an invocation of ansible-playbook that would run nothing
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the playbook C(linerate.rdma.site). Checks the options C(--tags), C(--skip-tags) and C(--start-at-task) of
-    C(ansible-playbook).
-  - Fails if a tag is not the name of a stage, if no stage remains, or with C(--start-at-task). The message lists the
-    stages. Ansible itself would run nothing and exit with 0.
-  - Fails if the inventory plugin gave no nodes and C(--limit) leaves out localhost, where the cause would be reported.
+  - Part of each playbook of the collection. Checks the options C(--tags), C(--skip-tags), C(--start-at-task) and
+    C(--limit) of C(ansible-playbook).
+  - Ends C(ansible-playbook) with exit code 5 and one line of text if nothing would run, because Ansible itself would
+    exit with 0. These are a tag that the playbook does not have, no tag that remains, and C(--start-at-task).
+  - Also ends it if C(--limit) leaves out localhost, where each playbook begins and ends with its verdict.
+  - Tags of other playbooks are not checked. If a playbook of your own imports C(linerate.rdma.site), its tags are those
+    of the stages.
   - Use it in C(hosts) of a play, because Ansible evaluates C(hosts) regardless of the tags.
 options:
   _terms:
@@ -23,11 +25,15 @@ options:
     type: list
     elements: str
     required: true
+  site:
+    description: The play runs the stages, so that their names are the tags, whichever playbook imports it.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
 - name: Refuse an invocation that runs no stage
-  hosts: "{{ lookup('linerate.rdma.invocation', 'localhost') }}"
+  hosts: "{{ lookup('linerate.rdma.invocation', 'localhost', site=true) }}"
   gather_facts: false
 """
 
@@ -38,19 +44,28 @@ _raw:
   elements: str
 """
 
+import os
 import typing
 
 import ansible.context
-from ansible.errors import AnsibleLookupError
+from ansible.inventory.manager import split_host_pattern
 from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
     ONLY_LISTS,
+    SITE,
     explain_limit,
     explain_refusal,
+    list_playbooks,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
+
+#: of this collection
+_ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+#: with which Ansible itself ends for wrong options
+_WRONG_OPTIONS = 5
 
 
 class LookupModule(LookupBase):
@@ -58,12 +73,45 @@ class LookupModule(LookupBase):
 
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
+        self.set_options(direct=kwargs)
         # tags may come out of the configuration as well; the command line has what counts
         given = ansible.context.CLIARGS
         if any(given.get(name) for name in ONLY_LISTS):
             return terms
-        wrong = explain_refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
-        wrong = wrong or explain_limit(given.get("subset"), first())
+        wrong = ""
+        playbooks = list_playbooks(
+            map(_without_links, given.get("args") or ()), (_ROOT, os.path.join(_ROOT, "playbooks"))
+        )
+        # where it is one of several, site refuses for all
+        if self.get_option("site") or (playbooks and SITE not in playbooks):
+            wrong = explain_refusal(
+                given.get("tags") or (),
+                given.get("skip_tags") or (),
+                given.get("start_at_task"),
+                playbooks or (SITE,),
+            )
+        by_inventory = "localhost" in ((variables or {}).get("ansible_play_hosts_all") or ())
+        wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, first())
         if wrong:
-            raise AnsibleLookupError(wrong)
+            # an error of a lookup in hosts comes out as one of the keyword, with a line of the playbook as its last
+            Display().error(f"linerate.rdma: nothing was run - {wrong}", wrap_text=False)
+            raise SystemExit(_WRONG_OPTIONS)
         return terms
+
+
+def _without_links(playbook: str) -> str:
+    """Return a playbook's path without links; a full name stays what it is."""
+    return os.path.realpath(playbook) if os.path.exists(playbook) else playbook
+
+
+def _read_limit(subset: typing.Optional[str]) -> list[str]:
+    """Patterns of ``--limit``. One that begins with @ is a file with a pattern in each line."""
+    patterns: list[str] = []
+    for pattern in split_host_pattern(subset or ""):
+        if not pattern.startswith("@"):
+            patterns.append(pattern)
+            continue
+        # Ansible has read it before, and ends where it can't
+        with open(pattern[1:], encoding="utf-8") as lines:
+            patterns += [line.strip() for line in lines if line.strip()]
+    return patterns

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import typing
 
@@ -11,50 +12,110 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_err
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.tags import runs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 
-#: tags of plays in site.yml, and those of Ansible that cover them
-KNOWN = (*STAGES, "report", "all", "tagged")
+#: playbook of all stages
+SITE = "site"
+#: tags of Ansible that cover all others
+_COVERING = ("all", "tagged")
 #: options of ansible-playbook by which nothing runs. With --list-tags Ansible itself sets a tag of its own
 ONLY_LISTS = ("listtags", "listtasks", "listhosts", "syntax")
+#: names by which Ansible has a localhost that no inventory has
+_LOCALHOST = ("localhost", "127.0.0.1", "::1")
+_NAME = re.compile(r"linerate\.rdma\.(\w{1,60})", re.ASCII)
+
+
+def list_playbooks(given: typing.Iterable[str], folders: typing.Collection[str]) -> tuple[str, ...]:
+    """Return the names of the playbooks that the command line has; empty unless all are of this collection, since
+    others have tags of their own.
+
+    :param given: playbooks as they were typed, by full name or by path; paths without links
+    :param folders: of the playbooks of this collection
+    """
+    names = []
+    for typed in given:
+        folder, name = os.path.split(re.sub(r"\.ya?ml$", "", typed))
+        match = _NAME.fullmatch(name)
+        if not folder and match:
+            names.append(match[1])
+        elif folder in folders:
+            names.append(name)
+        else:
+            return ()
+    return tuple(names)
 
 
 def explain_refusal(
-    tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]
+    tags: typing.Iterable[str],
+    skip_tags: typing.Iterable[str],
+    start_at_task: typing.Optional[str],
+    playbooks: typing.Sequence[str] = (SITE,),
 ) -> str:
-    """Return why this invocation of site.yml would run less than it seems to; empty when it can be run.
+    """Return why these playbooks would run less than they seem to; empty when they can be run.
 
     An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves
     out tags of its own.
+
+    :param playbooks: their names; each but site has one tag, its name
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))
-    stages = f"the stages are {', '.join(STAGES)}, and then comes report"
+    own = [name for name in playbooks if name != SITE]
+    names = (*STAGES, "report", *own) if SITE in playbooks else tuple(own)
+    what, known = _describe_tags(playbooks)
     if start_at_task:
         return (
-            f"--start-at-task '{start_at_task}' was given. A stage that is entered in its middle proves nothing, and"
-            " Ansible ends with 0 when no task has that name. Go on at a stage with -e rdma_from=<stage>, or run some"
-            f" with --tags; {stages}"
+            f"--start-at-task '{start_at_task}' was given. {'A stage' if SITE in playbooks else 'A playbook'} that is"
+            " entered in its middle proves nothing, and Ansible ends with 0 when no task has that name."
+            f" {_name_way_in(playbooks)}"
         )
-    unknown = [tag for tag in tags if tag not in KNOWN]
+    unknown = [tag for tag in tags if tag not in (*names, *_COVERING)]
     if unknown:
-        return f"--tags names {', '.join(unknown)}, which is no stage{nearest(unknown[0], KNOWN)}; {stages}"
-    left = [name for name in (*STAGES, "report") if runs(name, tags, skip_tags)]
+        return f"--tags names {', '.join(unknown)}, which is no {what}{nearest(unknown[0], names)}; {known}"
+    left = [name for name in names if runs(name, tags, skip_tags)]
     return (
         ""
         if left
-        else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
+        else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no"
+        f" {'stage' if SITE in playbooks else 'task'} to run; {known}"
     )
 
 
-def explain_limit(subset: typing.Optional[str], cause: str) -> str:
-    """Return why a run with ``--limit`` would judge nothing: the inventory gives no nodes, and localhost, which would
-    say so, is left out. Empty when localhost takes part, or the inventory was read.
+def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
+    """What a tag is, and which there are."""
+    if SITE in playbooks:
+        return "stage", f"the stages are {', '.join(STAGES)}, and then comes report"
+    called = ", ".join(f"linerate.rdma.{name}" for name in playbooks)
+    tags = f"the tag{'' if len(playbooks) == 1 else 's'} {', '.join(playbooks)}"
+    return f"tag of {called}", f"{'it has' if len(playbooks) == 1 else 'they have'} only {tags}"
 
-    :param subset: value of ``--limit``
+
+def _name_way_in(playbooks: typing.Sequence[str]) -> str:
+    if SITE in playbooks:
+        return f"Go on at a stage with -e rdma_from=<stage>, or run some with --tags; {_describe_tags(playbooks)[1]}"
+    return "Run it without this option"
+
+
+def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str) -> str:
+    """Return why a run with ``--limit`` would judge nothing: it leaves out localhost, where each playbook begins and
+    ends with its verdict. Empty when localhost takes part.
+
+    :param patterns: of ``--limit``, with the lines of files in place of their names
+    :param by_inventory: whether localhost is a host of the inventory and of this limit
     :param cause: why the inventory gave no nodes
     """
-    # the implicit localhost matches neither "all" nor a pattern
-    if not cause or not subset or "localhost" in re.split(r"[,:]", subset):
+    if not patterns or by_inventory or _has_implicit_localhost(patterns):
         return ""
+    limit = ",".join(patterns)
+    remedy = f"ame localhost as well: --limit 'localhost,{limit}'"
+    why = f"--limit '{limit}' leaves out localhost, where each playbook begins and ends with its verdict"
+    if cause:
+        return f"the inventory gives no nodes: {cause}. And {why}. Correct the cause, and n{remedy}"
+    return f"{why}. N{remedy}"
+
+
+def _has_implicit_localhost(patterns: typing.Sequence[str]) -> bool:
+    """Return whether the localhost that no inventory has is in this limit. It matches neither "all" nor a pattern."""
+    narrowed = [pattern[1:] for pattern in patterns if pattern.startswith("&")]
     return (
-        f"the inventory gives no nodes: {cause}. No stage would run, since --limit '{subset}' leaves out localhost."
-        f" Correct the cause, and name localhost as well: --limit 'localhost,{subset}'"
+        any(pattern in _LOCALHOST for pattern in patterns)
+        and not any(pattern.startswith("!") and pattern[1:] in _LOCALHOST for pattern in patterns)
+        and all(pattern in _LOCALHOST for pattern in narrowed)
     )

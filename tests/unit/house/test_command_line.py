@@ -53,7 +53,8 @@ def play(folder: pathlib.Path, *arguments: str, answers: str = "", **environment
 def plays_on_localhost() -> typing.Iterator[tuple[str, dict[str, typing.Any]]]:
     for path in PLAYBOOKS:
         for found in yaml.safe_load(path.read_text(encoding="utf-8")):
-            if found.get("hosts") == "localhost":
+            there = found.get("hosts", "")
+            if there == "localhost" or ("lookup('linerate.rdma.invocation'" in there and found["tasks"]):
                 yield f"{path.name}: {found['name']}", found
 
 

@@ -227,7 +227,7 @@ def test_each_playbook_that_runs_no_stage_begins_with_the_check() -> None:
         plays = yaml.safe_load(path.read_text(encoding="utf-8"))
         if path.stem in STAGES or path.stem in ("site", "invocation", "stage_begin", "stage_judge"):
             continue
-        assert "linerate.rdma.variables_lint" in plays[0]["tasks"][0] and plays[0]["hosts"] == "localhost", path.name
+        assert "linerate.rdma.variables_lint" in plays[0]["tasks"][0] and "'localhost'" in plays[0]["hosts"], path.name
         checked.append(path.stem)
     assert {
         "propose",
