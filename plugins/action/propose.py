@@ -7,7 +7,11 @@ from __future__ import annotations
 import os
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import default_path, propose_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import (
+    ProposalError,
+    default_path,
+    propose_intent,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
@@ -24,6 +28,7 @@ class ActionModule(ControllerAction):
         "fabrics": {"type": "raw"},
         "cluster": {"type": "raw"},
         "cause": {"type": "str", "default": ""},
+        "unclean": {"type": "bool", "default": False},
     }
 
     def work(self, options: Result, variables: Result) -> Result:
@@ -38,15 +43,21 @@ class ActionModule(ControllerAction):
             else default_path(_inventory_dir(variables))
         )
         cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first()
-        return propose_intent(
-            folder,
-            path,
-            options["namespace"],
-            options["fabrics"],
-            options["cluster"],
-            bool(self._task.check_mode),
-            cause,
-        )
+        try:
+            return propose_intent(
+                folder,
+                path,
+                options["namespace"],
+                options["fabrics"],
+                options["cluster"],
+                bool(self._task.check_mode),
+                cause,
+            )
+        except ProposalError as error:
+            if not options["unclean"]:
+                raise
+            # the task that says so comes after this one, and so never
+            raise ProposalError(error.seen, f"{error.remedy} - THE CLUSTER WAS NOT LEFT CLEAN, see above") from None
 
 
 def _inventory_dir(variables: Result) -> str:

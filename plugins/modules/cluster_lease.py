@@ -85,6 +85,10 @@ held:
   description: Whether the run holds the Lease now.
   returned: success
   type: bool
+taken:
+  description: Whether the run had taken the Lease. A run that has not has written nothing in the cluster.
+  returned: success, and O(state) is V(released)
+  type: bool
 """
 
 import typing
@@ -92,7 +96,13 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, assure, release, working
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import (
+    LEASE_SPEC,
+    assure,
+    has_taken,
+    release,
+    working,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import BETWEEN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -103,11 +113,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if module.check_mode:
         return {"held": False}
     if module.params["state"] == "released":
+        taken = has_taken(module)
         try:
             release(module, connect)
         except ApiError as error:
             module.warn(f"The Lease was not given back, and runs out {BETWEEN} s after its last renewal: {error}")
-        return {"held": False}
+        return {"held": False, "taken": taken}
     if module.params["state"] == "confirmed":
         assure(module, connect(module), module.params["seconds"])
         return {"held": True}

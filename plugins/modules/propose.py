@@ -41,6 +41,11 @@ options:
     description: Why the nodes could not be seen. If nothing can be proposed, the module fails with this text.
     type: str
     default: ""
+  unclean:
+    description: Whether something of the run may be left in the cluster. If nothing can be proposed, the text ends with
+      it.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._attributes.changes

@@ -110,6 +110,11 @@ def assure(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
     Keeper(cluster, me, _name_module(module)).assure(_is_noted(note, me), seconds)
 
 
+def has_taken(module: AnsibleModule) -> bool:
+    """Return whether this run has taken the Lease, and so may have written something in the cluster."""
+    return _is_noted(_find_note_path(module), _identify_holder(module))
+
+
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
     """Give the Lease back; False where this run does not hold it. A run that never held it asks no API server.
 

@@ -45,6 +45,7 @@ def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.
         "fabrics": None,
         "cluster": None,
         "cause": "",
+        "unclean": False,
         **options,
     }
     with pytest.raises(RdmaError) as error:
