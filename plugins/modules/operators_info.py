@@ -210,6 +210,13 @@ operators:
       description: Operators that are left out because of their namespace, each with its C(namespace) and the reason
         C(why).
       type: dict
+    install:
+      description: The value of O(install).
+      type: bool
+    leave:
+      description: The value of O(leave).
+      type: list
+      elements: str
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -285,7 +292,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
 
     def look(on: Cluster = cluster) -> OperatorsSeen:
-        return dataclasses.replace(observe(on, intent, job, nodes, olm), untrusted=untrusted)
+        return dataclasses.replace(
+            observe(on, intent, job, nodes, olm),
+            untrusted=untrusted,
+            install=options["install"],
+            leave=wishes.leave,
+        )
 
     untrusted: dict[str, UntrustedNamespace] = {}
     absent: tuple[str, ...] = ()

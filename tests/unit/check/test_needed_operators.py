@@ -208,6 +208,35 @@ def test_a_release_that_is_half_installed_is_told_with_what_takes_it_up_again() 
     assert "network-operator" in made(ALL, seen_of(*others, made=("network-operator",)))
 
 
+BY_HELM, BY_OLM = "helm install --create-namespace", "subscribe to package"
+LEAVE = ("network-operator", "node-feature-discovery")
+
+
+@pytest.mark.parametrize("olm", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "begins"),
+    [
+        ({}, "Set operators_install to true, or "),
+        ({"leave": LEAVE}, "Set operators_install to true and take node-feature-discovery out of operators_leave, or "),
+        ({"install": True, "leave": LEAVE}, "Take node-feature-discovery out of operators_leave, or "),
+        ({"install": True}, "operators_install is set, and this run did not install it: correct what the other "),
+    ],
+)
+def test_the_remedy_of_an_absent_operator_does_not_tell_to_set_what_is_set(
+    olm: bool, settings: dict[str, typing.Any], begins: str
+) -> None:
+    remedy = one(check(ALL, seen_of(olm=olm, **settings), NODES), "node-feature-discovery").remedy
+    assert remedy.startswith(begins) and (BY_OLM if olm else BY_HELM) in remedy
+
+
+def test_the_remedy_of_a_half_installed_operator_does_not_tell_to_set_what_is_set() -> None:
+    for more in ({"made": ("network-operator",)}, {"controllers": (helm("network-operator", ready=0),)}):
+        for install in (False, True):
+            seen = OperatorsSeen(install=install, **typing.cast(typing.Any, more))
+            remedy = one(check(ALL, seen, NODES), "network-operator").remedy
+            assert ("operators_install" in remedy) != install and ("when it is run again" in remedy) == install
+
+
 @pytest.mark.parametrize("operator", names(ALL))
 def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: str) -> None:
     """Each of them, whatever else is missing."""

@@ -377,7 +377,10 @@ TEARDOWN: tuple[Row, ...] = (
     Row(("olm_removed.stays",), ("",), "What stays on purpose is told, and closes nothing.", BROKEN, warns=True),
     Row(
         ("operators_left.operators",),
-        ("olm", "job", "controllers", "configurations", "labelled", "made", "drivers", "hosts", "untrusted"),
+        (
+            *("olm", "job", "controllers", "configurations", "labelled", "made", "drivers", "hosts", "untrusted"),
+            *("install", "leave"),
+        ),
         "What stays on purpose is told, and closes nothing.",
     ),
     Row(

@@ -939,7 +939,7 @@ ROWS: tuple[Row, ...] = (
     Row(("needed_operators.operators",), ("controllers[].ready",), "These are more than it takes.", ("more",)),
     Row(
         ("needed_operators.operators",),
-        ("job", "olm", "labelled", "made", "drivers", "hosts"),
+        ("job", "olm", "labelled", "made", "drivers", "hosts", "install", "leave"),
         "It is of operators that this intent does not need.",
     ),
     Row(("needed_operators.operators",), ("untrusted",), "It is of operators that this intent does not need.", BROKEN),

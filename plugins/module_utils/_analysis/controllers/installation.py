@@ -33,20 +33,37 @@ _GROUPS = {
 }
 
 
-def describe_installation_step(operator: Operator, olm: bool = False) -> str:
+def describe_installation_step(
+    operator: Operator, olm: bool = False, install: bool = False, leave: typing.Collection[str] = ()
+) -> str:
     """Return the next step of who lacks it.
 
     :param olm: operators are installed by OLM in this cluster
+    :param install: operators_install is set already
+    :param leave: operators_leave, operators that the run does not install
     """
     if olm and operator.package is not None:
         package = operator.package
-        return (
-            f"Set operators_install to true, or subscribe to package {package.name} of {package.source} in namespace"
-            f" {package.namespace}."
-        )
-    if operator.chart is not None and not (olm and operator.by_hand):
-        return f"Set operators_install to true, or {helm_install(operator.chart)}."
-    return operator.by_hand
+        by_hand = f"subscribe to package {package.name} of {package.source} in namespace {package.namespace}"
+    elif operator.chart is not None and not (olm and operator.by_hand):
+        by_hand = helm_install(operator.chart)
+    else:
+        return operator.by_hand
+    return f"{_have_run_install(operator, install, leave)}, or {by_hand}."
+
+
+def _have_run_install(operator: Operator, install: bool, leave: typing.Collection[str]) -> str:
+    """Tell by what the run would install it."""
+    first = "" if install else "set operators_install to true"
+    if operator.name in leave:
+        taken = f"take {operator.name} out of operators_leave"
+        return f"{first} and {taken}".capitalize() if first else taken.capitalize()
+    if first:
+        return first.capitalize()
+    return (
+        "operators_install is set, and this run did not install it: correct what the other findings of stage operators"
+        " name, and run the stage again without --check"
+    )
 
 
 def helm_install(chart: OperatorChart) -> str:
@@ -57,12 +74,16 @@ def helm_install(chart: OperatorChart) -> str:
     )
 
 
-def describe_half_installed(namespace: str) -> str:
+def describe_half_installed(namespace: str, install: bool = False) -> str:
     """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
-    Helm then refuses to go on, or leaves it so."""
+    Helm then refuses to go on, or leaves it so.
+
+    :param install: operators_install is set already
+    """
+    again = "stage operators takes it up again when it is run again" if install else ""
     return (
         f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
-        " operators_install: true takes it up again"
+        f" {again or 'operators_install: true takes it up again'}"
     )
 
 

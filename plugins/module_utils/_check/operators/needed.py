@@ -16,7 +16,7 @@ from ..._analysis.controllers.installation import (
 )
 from ..._model.intent.intent import Intent
 from ..._model.job.stack import Controller
-from ..._model.operators.operators import Needed, OperatorsSeen, needed
+from ..._model.operators.operators import Needed, Operator, OperatorsSeen, needed
 from ..._model.operators.sriov_operator import OlmObject
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
@@ -79,6 +79,10 @@ def _check_operator(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str
     return _check_present_operator(row, seen, found[0])
 
 
+def _describe_step(operator: Operator, seen: OperatorsSeen) -> str:
+    return describe_installation_step(operator, seen.olm, seen.install, seen.leave)
+
+
 def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
     operator, expected = row.operator, _describe_expected_operator(row)
     if served_by_labels(row, seen, nodes):
@@ -99,7 +103,8 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
     if objects and _has_succeeded_version(objects) and operator.configuration and not _has_configuration(row, seen):
         package = operator.package.namespace if operator.package else ""
         why = f"OLM has installed it, and it does nothing without a {operator.configuration}. {operator.lack}"
-        remedy = f"Set operators_install to true, or create a {operator.configuration} (namespace {package})."
+        create = f"reate a {operator.configuration} (namespace {package})."
+        remedy = f"C{create}" if seen.install else f"Set operators_install to true, or c{create}"
         return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
     if objects:
         told = "; ".join(
@@ -114,9 +119,8 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
     if operator.name in seen.made and operator.chart is not None:
         why = f"A run began to install it, and its Helm release is half there, or was removed since. {operator.lack}"
-        remedy = (
-            f"{describe_half_installed(operator.chart.namespace)}. {describe_installation_step(operator, seen.olm)}"
-        )
+        remedy = f"{describe_half_installed(operator.chart.namespace, seen.install)}."
+        remedy += "" if seen.install else f" {_describe_step(operator, seen)}"
         return Finding(
             CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy
         )
@@ -127,7 +131,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
         "no Deployment runs it",
         expected,
         operator.lack,
-        describe_installation_step(operator, seen.olm),
+        _describe_step(operator, seen),
     )
 
 
@@ -138,7 +142,7 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     if found.ready < 1 or found.wanted < 1:
         why = f"It {'does not run' if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm":
-            remedy += f" {describe_half_installed(namespace)}."
+            remedy += f" {describe_half_installed(namespace, seen.install)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]

@@ -234,6 +234,8 @@ class OperatorsSeen:
     :ivar hosts: nodes that take part, by what the image of such a driver is chosen
     :ivar errors: what could not be read; what is not in the rest is not known then
     :ivar untrusted: operators that a run neither installs nor upgrades, by their names, because of the namespace
+    :ivar install: operators_install is set: the run installs what is missing
+    :ivar leave: operators_leave, operators that it does not install even so
     """
 
     olm: bool = False
@@ -247,6 +249,8 @@ class OperatorsSeen:
     hosts: tuple[DriverHost, ...] = ()
     errors: tuple[str, ...] = ()
     untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
+    install: bool = False
+    leave: tuple[str, ...] = ()
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
         """Return the objects of OLM for an operator. Editors can make a Subscription in their namespace, which installs
