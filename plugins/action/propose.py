@@ -42,7 +42,7 @@ class ActionModule(ControllerAction):
             if there
             else default_path(_inventory_dir(variables))
         )
-        cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first()
+        cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first().text
         try:
             return propose_intent(
                 folder,

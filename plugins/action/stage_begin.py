@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts imp
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     describe_installer,
     find_misspelt_of_nodes,
@@ -109,12 +109,15 @@ class ActionModule(ControllerAction):
             access=access,
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
+        cause = Cause() if nodes else first()
         start = dataclasses.replace(
             start,
             mistyped=values,
             origins=places,
             by=describe_installer(variables),
-            inventory_error="" if nodes else first(),
+            inventory_error=cause.text,
+            inventory_kind=cause.kind,
+            inventory_where=cause.where,
         )
         return start_run(options, start, ansible_version)
 

@@ -108,9 +108,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.in
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import context_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, note
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 
@@ -122,6 +123,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
     """It runs in ansible-playbook itself, so that the Kubernetes client is loaded once, and not by each fork."""
 
     NAME = "linerate.rdma.nodes"
+    #: kind of the cause why there are no nodes, and what led to the API server
+    _kind = ("", "")
+    _where = ""
 
     def verify_file(self, path: str) -> bool:
         return bool(super().verify_file(path)) and path.endswith(_ENDS)
@@ -132,13 +136,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._parse(path)
         except AnsibleParserError as error:
             # Ansible only warns of it; what then finds no nodes says why
-            note(error.message)
+            note(Cause(error.message, *self._kind))
             raise
         except AnsibleError:
             raise
         except Exception as error:
             said = f"{path}: {sentence(error, self.NAME)}"
-            note(said)
+            note(Cause(said))
             raise AnsibleParserError(said) from None
 
     def _parse(self, path: str) -> None:
@@ -152,6 +156,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             found, by_ssh = self._read()
         except RdmaError as error:
+            if not HAS_KUBERNETES:
+                self._kind = ("library", "")
+            elif isinstance(error, ApiError):
+                self._kind = ("api_server", self._where)
             raise AnsibleParserError(f"{path}: {error}") from None
         for refused in found.refused:
             self.display.warning(f"{path}: {refused}. It is left out.")
@@ -180,7 +188,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         self._refuse_another_context()
-        cluster = Cluster(make_client(options, find_credentials(options, os.environ)).client)
+        credentials = find_credentials(options, os.environ)
+        self._where = credentials.where
+        cluster = Cluster(make_client(options, credentials).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
         if not ssh:

@@ -91,7 +91,7 @@ class LookupModule(LookupBase):
                 playbooks or (SITE,),
             )
         by_inventory = "localhost" in ((variables or {}).get("ansible_play_hosts_all") or ())
-        wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, first())
+        wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, first().text)
         if wrong:
             # an error of a lookup in hosts comes out as one of the keyword, with a line of the playbook as its last
             Display().error(f"linerate.rdma: nothing was run - {wrong}", wrap_text=False)

@@ -5,15 +5,32 @@ in which the inventory was read."""
 
 from __future__ import annotations
 
+import typing
+
+
+class Cause(typing.NamedTuple):
+    """Why an inventory gave no nodes.
+
+    :ivar text: in its own words; empty where nobody knows of a cause
+    :ivar kind: ``library`` where the Kubernetes client is not installed, ``api_server`` where the API server gave no
+        answer that could be used; else empty
+    :ivar where: what led to the API server, without a secret
+    """
+
+    text: str = ""
+    kind: str = ""
+    where: str = ""
+
+
 #: in the order in which they came
-_causes: list[str] = []
+_causes: list[Cause] = []
 
 
-def note(cause: str) -> None:
+def note(cause: Cause) -> None:
     """Keep why an inventory gave no nodes."""
     _causes.append(cause)
 
 
-def first() -> str:
-    """Return the first cause that was kept; empty where there is none."""
-    return _causes[0] if _causes else ""
+def first() -> Cause:
+    """Return the first cause that was kept, or one without a text."""
+    return _causes[0] if _causes else Cause()

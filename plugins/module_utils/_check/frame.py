@@ -77,6 +77,8 @@ def collect_ground(start: RunStart) -> validate.Facts:
         mistyped=start.mistyped,
         origins=start.origins,
         inventory_error=start.inventory_error,
+        inventory_kind=start.inventory_kind,
+        inventory_where=start.inventory_where,
     )
 
 

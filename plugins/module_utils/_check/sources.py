@@ -100,6 +100,8 @@ SOURCES: dict[str, dict[str, Source]] = {
         "mistyped": OfRun("mistyped"),
         "origins": OfRun("origins"),
         "inventory_error": OfRun("inventory_error"),
+        "inventory_kind": OfRun("inventory_kind"),
+        "inventory_where": OfRun("inventory_where"),
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

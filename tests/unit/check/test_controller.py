@@ -7,6 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+import pytest
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import ASKING, asking, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -147,22 +149,21 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
 def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
     lost = "kubeconfig k in /: no answer from the API server: connection refused by https://127.0.0.1:1"
     nothing = {"where": "kubeconfig k in /", "server": "", "rights": None}
-    cases: typing.Sequence[tuple[dict[str, typing.Any], str, str]] = [
-        ({**nothing, "error": lost}, f"linerate.rdma.yml: {lost}. Check it", "validate.api_server"),
+    there = {"inventory_kind": "api_server", "inventory_where": "kubeconfig k in /"}
+    cases: typing.Sequence[tuple[dict[str, typing.Any], dict[str, str], str]] = [
+        ({**nothing, "error": lost}, there, "validate.api_server"),
         (
             {**nothing, "error": "kubeconfig k in /: no answer from the API server within 30 s"},
-            f"linerate.rdma.yml: {lost}. Check it",
+            there,
             "validate.api_server",
         ),
-        (
-            {**nothing, "library": ""},
-            "linerate.rdma.yml: the Python that runs ansible-playbook lacks the library kubernetes. Install it",
-            "validate.library",
-        ),
+        ({**nothing, "library": ""}, {"inventory_kind": "library"}, "validate.library"),
     ]
-    for changes, error, check_id in cases:
+    for changes, kind, check_id in cases:
         for stages in (ASKING, ()):
-            facts = validate.Facts(controller=seen(**changes, stages=stages), inventory_error=error)
+            facts = validate.Facts(
+                controller=seen(**changes, stages=stages), inventory_error=f"whatever it says of {lost}", **kind
+            )
             found = {finding.check: finding for finding in validate.check(INTENT, facts) if finding.status != "pass"}
             assert {name: finding.status for name, finding in found.items() if name != "validate.helm"} == {
                 "validate.nodes": "skipped",
@@ -173,15 +174,39 @@ def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
             # the verdict names the first one that closes the gate
             first = validate.sort_findings(found.values(), {"rdma_fabrics": [FABRIC]})[0]
             assert first.check == check_id
-    # what only the inventory met
-    for changes, error in (
-        ({}, f"linerate.rdma.yml: {lost}"),
-        ({}, "linerate.rdma.yml: no node of the cluster has the labels 'a=b'"),
-        ({**nothing, "error": lost}, "linerate.rdma.yml: kubeconfig k in /other: there is no such file"),
+    # what only the inventory met, whatever words it has for it
+    library = "x: the Python that runs ansible-playbook lacks the library kubernetes"
+    for changes, error, kind in (
+        ({}, f"linerate.rdma.yml: {lost}", there),
+        ({}, "linerate.rdma.yml: no node of the cluster has the labels 'a=b'", {}),
+        ({**nothing, "error": lost}, f"linerate.rdma.yml: {lost}", {}),
+        ({**nothing, "library": ""}, library, {}),
+        (
+            {**nothing, "error": lost},
+            "x: kubeconfig k in /other",
+            {**there, "inventory_where": "kubeconfig k in /other"},
+        ),
     ):
-        facts = validate.Facts(controller=seen(**changes), inventory_error=error)
+        facts = validate.Facts(controller=seen(**changes), inventory_error=error, **kind)
         (finding,) = (finding for finding in validate.check(INTENT, facts) if finding.check == "validate.nodes")
         assert finding.status == "fail" and error in finding.why
+
+
+@pytest.mark.parametrize("stages", [ASKING, ()])
+def test_a_kubeconfig_that_only_the_inventory_names_is_not_missed_as_well(stages: tuple[str, ...]) -> None:
+    """The plugin gives it to the playbooks, once it is read."""
+    said = "x: kubeconfig none.conf in /h (from rdma_kubeconfig or the option kubeconfig): there is no such file"
+    unnamed = seen(stages=stages, where="kubeconfig config in /root/.kube (the default)", named=False, server="")
+    facts = validate.Facts(
+        controller=dataclasses.replace(unnamed, rights=None),
+        inventory_error=said,
+        inventory_kind="api_server",
+        inventory_where="kubeconfig none.conf in /h",
+    )
+    found = {finding.check: finding for finding in validate.check(INTENT, facts)}
+    assert found["validate.nodes"].status == "fail" and said in found["validate.nodes"].why
+    server = found["validate.api_server"]
+    assert server.status == "skipped" and "validate.nodes" in server.remedy and "K8S_AUTH" not in server.remedy
 
 
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:

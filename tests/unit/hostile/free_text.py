@@ -68,7 +68,7 @@ TABLE: dict[str, str] = {
         server; PairLatency fabric client server; StepFigures fabric; FabricBandwidth fabric; Facts nodes
         hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan
         servers pings stopped tunings
-        kernel_settings variables held images mistyped origins inventory_error;
+        kernel_settings variables held images mistyped origins inventory_error inventory_kind inventory_where;
         CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node;
         NodeStep node; PairLayers
         fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric;

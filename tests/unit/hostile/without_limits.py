@@ -19,7 +19,8 @@ TABLE: dict[str, str] = {
         runtimes applied unmade rolls bioses firmware rolled
         before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held;
         LintFacts findings held errors; ControllerFacts
-        stages; RightsFacts asked denied; OperatorsSeen leave; JobNeeds gpus; TuningSet nodes; NodeOutcome did; SharedPool share"""
+        stages; RightsFacts asked denied; OperatorsSeen leave; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
+        SharedPool share"""
     ),
     "what the collection itself has planned, counted, timed or written, of fields that have their limits": (
         """

@@ -13,9 +13,10 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 from ansible_collections.linerate.rdma.plugins.action import propose
-from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
+from ansible_collections.linerate.rdma.plugins.inventory import nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
 
@@ -26,8 +27,8 @@ REFUSED = (
 
 
 @pytest.fixture(autouse=True)
-def causes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
+def causes(monkeypatch: pytest.MonkeyPatch) -> list[_first_cause.Cause]:
+    found: list[_first_cause.Cause] = []
     monkeypatch.setattr(_first_cause, "_causes", found)
     return found
 
@@ -60,8 +61,8 @@ def folder(tmp_path: pathlib.Path) -> FactFolder:
 
 def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None:
     folder.write("addresses", error="failed: a later one")
-    _first_cause.note(REFUSED)
-    _first_cause.note("another inventory")
+    _first_cause.note(_first_cause.Cause(REFUSED))
+    _first_cause.note(_first_cause.Cause("another inventory"))
     assert proposed(folder, []) == f"nothing can be proposed; {REFUSED}. Correct what is named, and run it again"
 
 
@@ -80,7 +81,7 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
 
 
 def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
-    _first_cause.note("another inventory")
+    _first_cause.note(_first_cause.Cause("another inventory"))
     said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
     assert (
         said
@@ -99,14 +100,38 @@ def test_many_nodes_without_an_answer_are_one_line_of_the_first_three(folder: Fa
     assert said.count("left out: ") == 3 and "and 2 more. Correct what is named, and run it again" in said
 
 
-def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("error", "library", "cause"),
+    [
+        (
+            AnsibleParserError("x: no node of the cluster has the labels 'a=b'"),
+            True,
+            ("x: no node of the cluster has the labels 'a=b'", "", ""),
+        ),
+        (RdmaError("context is 'a'", "Remove it"), True, ("x: context is 'a'. Remove it", "", "")),
+        (ApiError(0, "Unreachable", "no answer", "kubeconfig k in /h"), True, None),
+        (RdmaError("whatever is missing", "Install it"), False, ("x: whatever is missing. Install it", "library", "")),
+    ],
+)
+def test_the_inventory_keeps_why_it_gives_no_nodes(
+    error: Exception,
+    library: bool,
+    cause: typing.Optional[tuple[str, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    causes: list[_first_cause.Cause],
+) -> None:
+    """By its kind, and not by its words."""
     monkeypatch.setattr(BaseInventoryPlugin, "parse", lambda *arguments: None)
-    plugin = object.__new__(InventoryModule)
+    monkeypatch.setattr(nodes, "HAS_KUBERNETES", library)
+    plugin = object.__new__(nodes.InventoryModule)
+    monkeypatch.setattr(plugin, "_read_config_data", lambda path: {})
+    monkeypatch.setattr(plugin, "get_options", dict)
 
-    def refuse(path: str) -> None:
-        raise AnsibleParserError(f"{path}: no node of the cluster has the labels 'a=b'")
+    def refuse() -> None:
+        plugin._where = "kubeconfig k in /h"
+        raise error
 
-    monkeypatch.setattr(plugin, "_parse", refuse)
+    monkeypatch.setattr(plugin, "_read", refuse)
     with pytest.raises(AnsibleParserError):
-        plugin.parse(None, None, "linerate.rdma.yml")
-    assert causes == ["linerate.rdma.yml: no node of the cluster has the labels 'a=b'"]
+        plugin.parse(None, None, "x")
+    assert causes == [cause or (f"x: {error}", "api_server", "kubeconfig k in /h")]

@@ -461,6 +461,8 @@ class _Made:
             "mistyped": {},
             "origins": {},
             "inventory_error": "",
+            "inventory_kind": "",
+            "inventory_where": "",
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},

@@ -148,7 +148,7 @@ ROWS: tuple[Row, ...] = (
     Row(("run.variables",), ("", "[]"), "A variable that is not set can't be misspelt.", ("unread", "left out")),
     Row(("run.origins",), ("",), "It says where the user wrote a variable, for the reader."),
     Row(
-        ("run.inventory_error",),
+        ("run.inventory_error", "run.inventory_kind", "run.inventory_where"),
         ("",),
         "It says why an inventory gave no nodes; that it gave some is what the nodes say.",
     ),

@@ -49,6 +49,8 @@ class Facts:
     :ivar mistyped: values of public variables that these can't have, by variable
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path
     :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where nobody knows
+    :ivar inventory_kind: what it lacked: ``library``, ``api_server``, or empty for something else
+    :ivar inventory_where: what led it to the API server
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that
         runs alone judges the intent
@@ -65,6 +67,8 @@ class Facts:
     mistyped: dict[str, str] = dataclasses.field(default_factory=dict)
     origins: dict[str, str] = dataclasses.field(default_factory=dict)
     inventory_error: str = ""
+    inventory_kind: str = ""
+    inventory_where: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -86,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += run_rule(operators.check, intent)
     findings += run_rule(powers.check, intent)
     findings += run_rule(images.check, intent, facts.images, facts.strict_images)
-    of_controller = controller.check(intent, facts.controller, facts.inventory_error)
+    of_controller = controller.check(intent, facts.controller, facts.inventory_kind, facts.inventory_where)
     return (*findings, *of_controller, *_check_archive(facts.archive))
 
 
@@ -176,7 +180,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
     if facts.nodes:
         return [ok("validate.nodes", "inventory", f"{len(facts.nodes)} hosts", expected)]
-    if blamed := controller.find_cause(facts.controller, facts.inventory_error):
+    if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
         why = f"The inventory takes the nodes from the API server, and {blamed} has the cause why it could not."
         remedy = f"Correct what {blamed} names, and run it again."
         return [Finding("validate.nodes", "inventory", SKIPPED, "no host", expected, why, remedy)]

@@ -16,13 +16,14 @@ from ..._model.base.tags import runs
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts, HelmFacts
 from ..._model.kubernetes.powers import FOLDER
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, SKIPPED, UNKNOWN, WARN, Finding, ok
 from ..operators import rbac
 
 #: stages that ask the API server, whatever the intent is
 ASKING = ("operators", "network", "virtual_functions", "host", "bandwidth")
 #: [requirements.txt]; Helm's, since which it takes a chart by an OCI reference
 LIBRARY, HELM = (24, 2), (3, 8)
+_VERSION = "the version of the API server"
 
 
 def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
@@ -33,33 +34,37 @@ def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collec
     return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
 
 
-def find_cause(seen: typing.Optional[ControllerFacts], inventory_error: str) -> str:
+def find_cause(seen: typing.Optional[ControllerFacts], kind: str, where: str) -> str:
     """Return the check that says why the inventory got no nodes from the API server; empty where none does.
 
-    :param inventory_error: why the inventory gave no nodes, in its own words
+    :param kind: what the inventory lacked: ``library``, ``api_server``, or empty for something else
+    :param where: what led it to the API server
     """
-    if seen is None or not inventory_error:
+    if seen is None:
         return ""
     if not seen.library:
-        return "validate.library" if "lacks the library kubernetes" in inventory_error else ""
-    # both name first what leads to the API server
-    return "validate.api_server" if not seen.server and f"{seen.where}: " in inventory_error else ""
+        return "validate.library" if kind == "library" else ""
+    return "validate.api_server" if kind == "api_server" and not seen.server and seen.where == where else ""
 
 
-def check(intent: Intent, seen: typing.Optional[ControllerFacts], inventory_error: str = "") -> tuple[Finding, ...]:
+def check(
+    intent: Intent, seen: typing.Optional[ControllerFacts], kind: str = "", where: str = ""
+) -> tuple[Finding, ...]:
     """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only.
 
-    :param inventory_error: why the inventory gave no nodes: what it needs is needed, whatever the stages are
+    :param kind: what the inventory lacked, so that it gave no nodes: it needs that, whatever the stages are
+    :param where: what led it to the API server
     """
     if seen is None:
         return ()
     findings = [_check_library(seen)]
     if seen.library:
-        findings.append(_check_server(seen))
+        unnamed = kind == "api_server" and _is_unnamed(seen, where)
+        findings.append(_report_unnamed() if unnamed else _check_server(seen))
     if seen.server:
         findings += _check_rights(intent, seen)
     if not seen.stages:
-        blamed = find_cause(seen, inventory_error)
+        blamed = find_cause(seen, kind, where)
         findings = [finding if finding.check == blamed else _report_left_out(finding) for finding in findings]
     if seen.helm is not None:
         helm = _check_helm(seen.helm)
@@ -68,7 +73,7 @@ def check(intent: Intent, seen: typing.Optional[ControllerFacts], inventory_erro
 
 
 def _report_left_out(finding: Finding) -> Finding:
-    if finding.status in (PASS, WARN):
+    if finding.status in (PASS, WARN, SKIPPED):
         return finding
     why = (
         f"{finding.why} No stage of this invocation needs it, so it is left out here. The stages {', '.join(ASKING)}"
@@ -101,8 +106,20 @@ def _parse_version(text: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
+def _is_unnamed(seen: ControllerFacts, where: str) -> bool:
+    """Return whether nothing names an API server but the inventory."""
+    return not seen.named and not seen.server and seen.where != where
+
+
+def _report_unnamed() -> Finding:
+    """Report that the inventory, which gives its kubeconfig to the playbooks, could not be read."""
+    why = "The inventory names the kubeconfig, and validate.nodes has the cause why it gave none to the playbooks."
+    remedy = "Correct what validate.nodes names, and run it again."
+    return Finding("validate.api_server", "API server", SKIPPED, "not asked", _VERSION, why, remedy)
+
+
 def _check_server(seen: ControllerFacts) -> Finding:
-    expected = "the version of the API server"
+    expected = _VERSION
     if seen.server:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:

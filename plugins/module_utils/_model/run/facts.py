@@ -75,6 +75,9 @@ class RunStart:
     :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of
         them
     :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
+    :ivar inventory_kind: what it lacked: ``library``, the Kubernetes client, or ``api_server``, an answer; empty where
+        it is something else
+    :ivar inventory_where: what led it to the API server, without a secret
     :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
     :ivar access: what leads to the cluster: source of the credentials, context and API server, without secrets; empty
         where nothing is named
@@ -96,6 +99,8 @@ class RunStart:
     mistyped: dict[str, str] = dataclasses.field(default_factory=dict)
     origins: dict[str, str] = dataclasses.field(default_factory=dict)
     inventory_error: str = ""
+    inventory_kind: str = ""
+    inventory_where: str = ""
     by: str = ""
     access: str = ""
     schema: int = FACT_SCHEMA

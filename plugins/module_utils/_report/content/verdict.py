@@ -11,7 +11,7 @@ import typing
 
 from ..._model.run.check_ids import PAGES
 from ..._model.run.facts import Resume
-from ..._model.run.findings import STAGES, Finding, Judged, Waiver, matches
+from ..._model.run.findings import SKIPPED, STAGES, Finding, Judged, Waiver, matches
 from ..._model.run.link_errors import EarlierErrors
 from ..._model.run.records import CLOSED, OPEN, PENDING, Record, compute_duration, count_findings
 from ..markup.text import one_line, short
@@ -373,7 +373,7 @@ def _first_obstacle(report: Report) -> str:
 def _is_behind(finding: Finding) -> bool:
     """Return whether a finding is what is behind the others of its stage: a suspect, or an API server that gives no
     answer, which gives no nodes either."""
-    return finding.check.endswith(".suspect") or finding.check == "validate.api_server"
+    return finding.check.endswith(".suspect") or (finding.check == "validate.api_server" and finding.status != SKIPPED)
 
 
 #: characters of what a failed task said that are in the verdict
@@ -382,10 +382,10 @@ _MOST_OF_A_TASK = 400
 
 def _name_cause(finding: Finding) -> str:
     """Return the finding as the verdict names it. What a failed task said is its cause, and so is why the API server
-    did not answer; the subjects of these say nothing."""
+    did not answer or the inventory gave no nodes; the subjects of these say nothing."""
     if finding.check.endswith(".error"):
         return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
-    if finding.check == "validate.api_server":
+    if finding.check in ("validate.api_server", "validate.nodes"):
         return f"{finding.check}: {short(finding.why, _MOST_OF_A_TASK)}"
     return f"{finding.check} on {finding.subject}"
 
