@@ -21,6 +21,9 @@ description:
   - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh)
     without an address, it has the connection P(linerate.rdma.refused#connection), so that its tasks are unreachable
     with the cause. Ansible never takes a text of a node for a template.
+  - If the cluster gives no nodes, the plugin warns once, and leaves the group C(rdma_nodes) empty. The playbooks then
+    end with the cause. It is an error of the inventory if C(unparsed_is_failed) or C(any_unparsed_is_failed) is set in
+    the section C(inventory) of C(ansible.cfg).
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
   - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment
     variables C(K8S_AUTH_*) and C(KUBECONFIG), or the same default as C(kubectl).
@@ -89,6 +92,7 @@ import os
 import shlex
 import typing
 
+from ansible import constants
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
@@ -116,6 +120,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outs
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 
 GROUP = "rdma_nodes"
+#: settings of Ansible by which a run ends where an inventory can't be read
+_UNPARSED_FAILS = ("INVENTORY_UNPARSED_IS_FAILED", "INVENTORY_ANY_UNPARSED_IS_FAILED")
 _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
 
 
@@ -135,15 +141,26 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         try:
             self._parse(path)
         except AnsibleParserError as error:
-            # Ansible only warns of it; what then finds no nodes says why
             note(Cause(error.message, *self._kind))
-            raise
+            self._give_no_nodes(error)
         except AnsibleError:
             raise
         except Exception as error:
             said = f"{path}: {sentence(error, self.NAME)}"
             note(Cause(said))
-            raise AnsibleParserError(said) from None
+            self._give_no_nodes(AnsibleParserError(said))
+
+    def _give_no_nodes(self, error: AnsibleParserError) -> None:
+        """End as an inventory without nodes, with one warning. For an error Ansible would try its plugins for YAML and
+        INI on the file, and warn of the mistakes of each, and go on without nodes as well.
+
+        :raises AnsibleParserError: the configuration of Ansible wants a run to end where an inventory can't be read
+        """
+        if any(constants.config.get_config_value(name) for name in _UNPARSED_FAILS):
+            raise error from None
+        self.display.warning(error.message)
+        # what then finds no nodes says why
+        self.inventory.add_group(GROUP)
 
     def _parse(self, path: str) -> None:
         """:raises AnsibleParserError: the file is wrong, or the cluster has no nodes for it"""

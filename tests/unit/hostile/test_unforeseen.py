@@ -19,6 +19,7 @@ import typing
 
 import pytest
 import yaml
+from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFilterError, AnsibleParserError
 from ansible.utils.display import Display
 
@@ -218,7 +219,8 @@ def test_so_has_the_callback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.MonkeyPatch) -> None:
-    causes: list[str] = []
+    causes: list[_first_cause.Cause] = []
+    monkeypatch.setattr(constants.config, "get_config_value", "INVENTORY_UNPARSED_IS_FAILED".__eq__)
     monkeypatch.setattr(_first_cause, "_causes", causes)
 
     def parse(_self: InventoryModule, _path: str) -> None:
@@ -229,7 +231,7 @@ def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.Mo
     with pytest.raises(AnsibleParserError) as error:
         InventoryModule().parse(None, None, "x.linerate.rdma.yml")
     assert "evil" not in str(error.value) and "KeyError in test_unforeseen.py" in str(error.value)
-    assert error.value.__suppress_context__ and causes == [error.value.message]
+    assert error.value.__suppress_context__ and causes == [(error.value.message, "", "")]
 
 
 def test_a_filter_keeps_what_it_says_on_purpose() -> None:

@@ -20,6 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
 
+from .test_command_line import play
+
 REFUSED = (
     "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): no answer from the API server: connection refused by"
     " https://127.0.0.1:1. Check it"
@@ -132,6 +134,35 @@ def test_the_inventory_keeps_why_it_gives_no_nodes(
         raise error
 
     monkeypatch.setattr(plugin, "_read", refuse)
-    with pytest.raises(AnsibleParserError):
-        plugin.parse(None, None, "x")
-    assert causes == [cause or (f"x: {error}", "api_server", "kubeconfig k in /h")]
+    expected = cause or (f"x: {error}", "api_server", "kubeconfig k in /h")
+    groups: list[str] = []
+    warnings: list[str] = []
+    plugin.inventory = types.SimpleNamespace(add_group=groups.append)
+    plugin.display = types.SimpleNamespace(warning=warnings.append)
+    plugin.parse(None, None, "x")
+    assert causes == [expected] and warnings == [expected[0]] and groups == ["rdma_nodes"]
+    # whoever wants that an inventory can be read has an error
+    for name in ("INVENTORY_UNPARSED_IS_FAILED", "INVENTORY_ANY_UNPARSED_IS_FAILED"):
+        with monkeypatch.context() as set_in_configuration:
+            set_in_configuration.setattr(nodes.constants.config, "get_config_value", name.__eq__)
+            with pytest.raises(AnsibleParserError) as refused:
+                plugin.parse(None, None, "x")
+        assert expected[0] in str(refused.value)
+    assert len(warnings) == 1
+
+
+@pytest.mark.processes
+def test_an_inventory_that_is_refused_is_one_warning_and_not_one_of_each_plugin_of_ansible(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "linerate.rdma.yml").write_text(
+        "plugin: linerate.rdma.nodes\nkubeconfig: none.conf\n", encoding="utf-8"
+    )
+    code, said = play(tmp_path, "-i", "linerate.rdma.yml", "linerate.rdma.site")
+    first, second = said.split("[WARNING]: ")[1:]
+    assert "kubeconfig none.conf in " in first and "provided hosts list is empty" in second, said
+    last = said.rpartition("linerate.rdma: NOT GREEN - ")[2]
+    assert code == 2 and last.startswith("stage validate: 2 fail, 1 skipped (validate.nodes: The inventory gave no"), (
+        said
+    )
+    assert "kubeconfig none.conf in " in last
