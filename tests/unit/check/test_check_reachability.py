@@ -28,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fa
     LinkEnd,
     ObservedSubnets,
     ObservedTopologies,
+    Place,
     SeenTopology,
     Topology,
 )
@@ -38,7 +39,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.r
     PingServer,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Judged
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.listing import list_steps, make_groups
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 
@@ -424,8 +426,47 @@ def test_each_fault_is_named_with_the_next_step(lost: Lost, subject: str, said: 
 
 def test_a_partial_loss_of_all_pairs_leads_to_the_time_that_an_answer_has() -> None:
     """Busy nodes answer late, and a late answer counts as lost; no cable explains that all pairs lose some."""
-    (pair, *_others) = [item for item in checked(facts(lambda *_pair: 7)) if item.check == "reachability.pair"]
-    assert "too busy to answer in time" in pair.why and "reachability_timeout_ms" in pair.remedy
+    findings = checked(facts(lambda *_pair: 7))
+    of_all = [item for item in findings if item.check == "reachability.pair"]
+    assert len(of_all) > 20 and len({(item.status, item.why, item.remedy) for item in of_all}) == 1
+    (suspect,) = suspects(findings)
+    assert "too busy to answer in time" in suspect.why and "reachability_timeout_ms" in suspect.remedy
+    assert "subnet manager" in suspect.remedy, "if it was not that"
+    # a reader has one entry for all pairs, and one way on
+    groups = make_groups(Judged(item) for item in findings if item.status == "fail")
+    of_pairs = [group for group in groups if group.check == "reachability.pair"]
+    assert [len(group.findings) for group in of_pairs] == [len(of_all)]
+    ((step,),) = list_steps({"reachability": groups})[0]
+    assert step.group.check == "reachability.suspect"
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        lambda client, server, rail: 7 if (client, server) != (1, 2) else 500,
+        lambda client, server, rail: 7 if (client, server) != (1, 2) else 0,
+        lambda client, server, rail: 7 if rail == 0 and 1 in (client, server) else 0,
+    ],
+)
+def test_a_loss_that_not_each_pair_has_is_told_at_each_pair(lost: Lost) -> None:
+    findings = checked(facts(lost))
+    failed = [item for item in findings if item.check == "reachability.pair" and item.status == "fail"]
+    assert len({item.remedy for item in failed}) == len(failed)
+    assert all("reachability_timeout_ms" not in item.remedy for item in suspects(findings))
+
+
+def test_a_cable_that_all_pairs_share_is_not_taken_for_busy_nodes() -> None:
+    """Two nodes with one HCA each."""
+    first, second, third, fourth = (
+        pairs.PingPort(f"worker-{number}", "mlx5_0", 1, 0, number, Place(f"worker-{number}", "mlx5_0", 0), ())
+        for number in range(1, 5)
+    )
+    some = Ping("mlx5_0", 1, 1, 500, 493)
+    one = [pairs.Pair(first, second, some), pairs.Pair(second, first, some)]
+    assert not pairs.lose_some_each(one) and not pairs.lose_some_each([])
+    assert pairs.lose_some_each([*one, pairs.Pair(third, fourth, some)])
+    assert not pairs.lose_some_each([*one, pairs.Pair(second, third, some)]), "one HCA is on the way of all"
+    assert not pairs.lose_some_each([*one, pairs.Pair(third, fourth, None, "not measured")])
 
 
 def test_one_direction_that_fails_accuses_the_server_and_not_the_link() -> None:

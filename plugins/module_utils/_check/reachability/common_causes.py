@@ -12,8 +12,14 @@ from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_o
 from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
-from .pairs import Pair
+from .pairs import Pair, lose_some_each
 from .partitions import find_status, remedy_of
+
+#: cause of a loss that each pair has
+_BUSY = (
+    "Each pair loses some messages, and none loses all. No cable explains that: nodes may be too busy to answer in"
+    " time, and a late answer counts as lost."
+)
 
 
 def check_suspects(
@@ -53,7 +59,7 @@ def check_suspects(
     }
     return [
         (
-            _judge_suspect(fabric, suspect, where, topology, blind)
+            _judge_suspect(fabric, suspect, where, topology, blind, lose_some_each(pairs))
             if suspect.elements
             else _judge_rest(fabric, suspect, len(found) - 1)
         )
@@ -87,8 +93,14 @@ def _format_explained_pairs(suspect: Suspect) -> str:
 
 
 def _judge_suspect(
-    fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str
+    fabric: Fabric,
+    suspect: Suspect,
+    where: typing.Mapping[str, Place],
+    topology: typing.Optional[Topology],
+    blind: str,
+    some_each: bool,
 ) -> Finding:
+    """:param some_each: each pair loses some messages, and none loses all"""
     unseen = f" No switch can be suspected: {blind}" if blind else ""
     why = f"All of these failing pairs depend on it: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
@@ -97,6 +109,12 @@ def _judge_suspect(
             f" can't be told: {_format_explained_pairs(suspect)}."
         )
     remedy = " ".join(_next_steps(suspect.elements, where, topology))
+    if some_each:
+        why = _BUSY
+        remedy = (
+            "Set reachability_timeout_ms to 1000, and run the stage again while no job runs. If each pair loses some"
+            f" again: {remedy}"
+        )
     subject = f"{fabric.name} {named(suspect.elements)}"
     return Finding(
         "reachability.suspect",

@@ -167,6 +167,16 @@ def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopp
     }
 
 
+def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
+    """Return whether each pair loses messages, and none loses all: no HCA and no cable is on the way of all of them."""
+    measured = [pair for pair in pairs if pair.ping is not None]
+    partial = [pair for pair in measured if pair.ping and not pair.passed and pair.ping.received > 0]
+    if not partial or len(partial) < len(measured):
+        return False
+    shared = set.intersection(*({pair.client.key, pair.server.key} for pair in partial))
+    return not shared
+
+
 def judge_pairs(
     fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
 ) -> list[Finding]:
@@ -184,7 +194,8 @@ def judge_pairs(
         }
         groups = [unmeasured, *([ends[one.client, one.server] for one in suspect.explained] for suspect in found)]
         shown = [pair for group in groups for pair in group[: _MOST_PAIRS // len(groups)]]
-    findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers) for pair in shown]
+    together = lose_some_each(pairs)
+    findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers, together) for pair in shown]
     if len(bad) > len(shown):
         why = (
             f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two"
@@ -207,8 +218,8 @@ def judge_pairs(
     return findings
 
 
-def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Finding:
-    """One direction. back: the other one passes."""
+def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, together: bool = False) -> Finding:
+    """One direction. back: the other one passes; together: all pairs lose some, and have one cause."""
     subject = (
         f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node}"
         f" {pair.server.device}"
@@ -244,6 +255,9 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
             f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping"
             " it from another node."
         )
+    elif together:
+        why = "Each pair of the fabric loses some messages, and none loses all."
+        remedy = "See reachability.suspect, which has one cause for all pairs."
     elif ping.received == 0:
         why = (
             f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is"
@@ -252,7 +266,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
         remedy = f"See reachability.suspect; trace the route with {trace}."
     else:
         why = (
-            "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link. If all pairs"
+            "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link. If most pairs"
             " lose some, nodes may be too busy to answer in time, and a late answer counts as lost."
         )
         remedy = (
