@@ -138,6 +138,13 @@ def test_a_run_step_by_step_ends_as_any_other_and_one_without_steps_proves_nothi
             "rdma_fabrics is not given; expected the intent: -i with the inventory",
         ),
         ("teardown", (), "rdma_fabrics is not given, and nothing was begun; expected the intent that was applied"),
+        (
+            "teardown",
+            ("-e", '{"rdma_fabrics": []}'),
+            "rdma_fabrics is empty, and nothing was begun; expected the intent",
+        ),
+        ("teardown", ("-e", '{"rdma_fabrics": null}'), "rdma_fabrics is empty, and nothing was begun"),
+        ("teardown", ("-e", '{"rdma_fabrics": {"name": "a"}}'), "rdma_fabrics is no list, and nothing was begun"),
         ("fabric", ("-e", "rdma_from=fabrik"), "msg: 'stage fabric: rdma_from is 'fabrik', which is no stage"),
     ],
 )

@@ -386,7 +386,7 @@ def _name_cause(finding: Finding) -> str:
     if finding.check.endswith(".error"):
         return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
     if finding.check in ("validate.api_server", "validate.nodes"):
-        return f"{finding.check}: {short(finding.why, _MOST_OF_A_TASK)}"
+        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}"
     return f"{finding.check} on {finding.subject}"
 
 
