@@ -218,7 +218,7 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     assert report(record("validate", wrong)).summary.endswith("(validate.names on rdma_fabrics[0]: Rename it)")
     nodes = Finding("validate.nodes", "inventory", "fail", why="x", remedy="y")
     both = report(record("validate", nodes, absent)).summary
-    assert both.endswith("(validate.api_server: there is no such file and 1 more)")
+    assert both.endswith("(validate.api_server: there is no such file. y; and 1 more)")
     much = dataclasses.replace(error, measured="x" * 9000)
     assert len(report(record("fabric", much)).summary) < 600
 
