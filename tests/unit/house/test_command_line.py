@@ -97,6 +97,22 @@ def test_an_inventory_with_localhost_alone_ends_with_the_verdict(tmp_path: pathl
     assert (
         "linerate.rdma: NOT GREEN - stage validate: 3 fail (validate.api_server: Nothing names an API server" in said
     ), said
+    last = said.rpartition("linerate.rdma: NOT GREEN - ")[2]
+    assert "Name a kubeconfig with export KUBECONFIG=FILE" in last and "; and 2 more) - report: " in last, last
+
+
+@pytest.mark.processes
+def test_the_last_line_says_what_to_do_about_an_intent(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hosts.ini").write_text("[rdma_nodes]\nworker-1\n", encoding="utf-8")
+    for given, done in (
+        (
+            (),
+            "(validate.intent on rdma_fabrics: Have one written by what the nodes show: ansible-playbook linerate.rdma",
+        ),
+        (("-e", "operators_instal=true"), "(validate.variables on operators_instal: Rename it to operators_install."),
+    ):
+        code, said = play(tmp_path, "-i", "hosts.ini", "linerate.rdma.validate", *given)
+        assert code == 2 and done in said.rpartition("linerate.rdma: NOT GREEN - stage validate: ")[2], said
 
 
 @pytest.mark.processes

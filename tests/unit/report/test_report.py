@@ -210,10 +210,15 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     error = Finding("fabric.error", "stage fabric", "fail", said, "no task fails", "x", "y")
     assert report(record("fabric", error)).summary == f"NOT GREEN - stage fabric: 1 fail (fabric.error: {said})"
     absent = Finding("validate.api_server", "API server", "fail", why="there is no such file", remedy="y")
-    assert report(record("validate", absent)).summary.endswith("(validate.api_server: there is no such file)")
+    assert report(record("validate", absent)).summary.endswith("(validate.api_server: there is no such file. y)")
+    wrong = Finding("validate.names", "rdma_fabrics[0]", "fail", why="x", remedy="Rename it.")
+    assert report(record("validate", wrong, absent)).summary.endswith(
+        "(validate.api_server: there is no such file. y; and 1 more)"
+    )
+    assert report(record("validate", wrong)).summary.endswith("(validate.names on rdma_fabrics[0]: Rename it)")
     nodes = Finding("validate.nodes", "inventory", "fail", why="x", remedy="y")
     both = report(record("validate", nodes, absent)).summary
-    assert both.endswith("(validate.api_server: there is no such file and 1 more)")
+    assert both.endswith("(validate.api_server: there is no such file. y; and 1 more)")
     much = dataclasses.replace(error, measured="x" * 9000)
     assert len(report(record("fabric", much)).summary) < 600
 

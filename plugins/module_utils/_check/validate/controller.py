@@ -128,7 +128,10 @@ def _check_server(seen: ControllerFacts) -> Finding:
             f" {seen.where}."
         )
         why += " The user's rights were not asked."
-        remedy = "Set rdma_kubeconfig, or K8S_AUTH_HOST and K8S_AUTH_API_KEY."
+        remedy = (
+            "Name a kubeconfig with export KUBECONFIG=FILE or -e rdma_kubeconfig=FILE; or set K8S_AUTH_HOST and"
+            " K8S_AUTH_API_KEY."
+        )
         return Finding("validate.api_server", "API server", FAIL, "not asked", expected, why, remedy)
     why = f"{seen.error}. The user's rights were not asked."
     return Finding(

@@ -360,8 +360,9 @@ def _first_obstacle(report: Report) -> str:
             if not findings:
                 return f"stage {stage.name}: nothing was checked"
             names = [f"{status_count} {status}" for status, status_count in _count_statuses(findings).items()]
-            more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
             first = next(filter(_is_behind, findings), findings[0])
+            comma = ";" if first.check.startswith("validate.") else ""
+            more = f"{comma} and {len(findings) - 1} more" if len(findings) > 1 else ""
             return f"stage {stage.name}: {', '.join(names)} ({_name_cause(first)}{more})"
     for stage in report.stages:
         if stage.state not in ("open", PENDING):
@@ -376,18 +377,22 @@ def _is_behind(finding: Finding) -> bool:
     return finding.check.endswith(".suspect") or (finding.check == "validate.api_server" and finding.status != SKIPPED)
 
 
-#: characters of what a failed task said that are in the verdict
+#: characters of what a failed task said, or of a remedy, that are in the verdict
 _MOST_OF_A_TASK = 400
 
 
 def _name_cause(finding: Finding) -> str:
     """Return the finding as the verdict names it. What a failed task said is its cause, and so is why the API server
-    did not answer or the inventory gave no nodes; the subjects of these say nothing."""
+    did not answer or the inventory gave no nodes; the subjects of these say nothing. What stage validate finds has its
+    remedy there as well: a new user has no report yet."""
     if finding.check.endswith(".error"):
         return f"{finding.check}: {short(finding.measured, _MOST_OF_A_TASK)}"
+    if not finding.check.startswith("validate."):
+        return f"{finding.check} on {finding.subject}"
+    remedy = short(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
     if finding.check in ("validate.api_server", "validate.nodes"):
-        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}"
-    return f"{finding.check} on {finding.subject}"
+        return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
+    return f"{finding.check} on {finding.subject}{f': {remedy}' if remedy else ''}"
 
 
 _ABSENT = {
