@@ -557,7 +557,7 @@ def ib_facts(
     interface = StateInterface("ibp60s0", IB_PF, "15b3", "1021", "mlx5_core", "IB", 4092, 16, len(vfs), said)
     state = NodeState(
         "worker-1",
-        (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),),
+        (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", rdma=True, last=1),)),),
         (interface,),
         "Succeeded",
         rdma_mode=mode,
@@ -882,8 +882,10 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         )
         intent = parse_intent([{**INFINIBAND, "mtu": 4092, "network": {**FABRIC["network"], "link_state": "enable"}}])
         assert given.operators is not None
+        (asked,) = given.operators.states[0].wanted
+        groups = (dataclasses.replace(asked.groups[0], mtu=4092),)
         told = dataclasses.replace(
-            given.operators.states[0], wanted=(dataclasses.replace(given.operators.states[0].wanted[0], mtu=4092),)
+            given.operators.states[0], wanted=(dataclasses.replace(asked, mtu=4092, groups=groups),)
         )
         given = dataclasses.replace(given, operators=dataclasses.replace(given.operators, states=(told,)))
         assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], (
@@ -1343,3 +1345,72 @@ def test_a_vf_in_a_namespace_in_which_nothing_runs_is_told() -> None:
         for item in check(IB_INTENT, ib_facts(in_pod(0, "shared"), ib_vf(1)))
         if item.check == "virtual_functions.stuck"
     ]
+
+
+def desired(given: Facts, group: typing.Mapping[str, typing.Any], **changes: typing.Any) -> Facts:
+    """What the operator wants of the function, changed, and what it wants of its group of VFs."""
+    assert given.operators is not None
+    (state,) = given.operators.states
+    (wish,) = state.wanted
+    groups = changes.pop("groups", (dataclasses.replace(wish.groups[0], **group),))
+    told = dataclasses.replace(state, wanted=(dataclasses.replace(wish, groups=groups, **changes),))
+    return dataclasses.replace(given, operators=dataclasses.replace(given.operators, states=(told,)))
+
+
+@pytest.mark.parametrize(
+    ("group", "changes", "words"),
+    [
+        ({"device_type": "vfio-pci"}, {}, "deviceType of policy linerate-compute is vfio-pci, not netdevice"),
+        ({"rdma": False}, {}, "isRdma of policy linerate-compute is false, not true"),
+        ({"resource": "theirs"}, {}, "the resource of its VFs is theirs, not igb"),
+        ({}, {"groups": ()}, "the resource of its VFs is no resource, not igb"),
+        ({"last": 0}, {}, "VFs 0-0 are of the resource igb, not 0-1"),
+        ({"first": 1, "last": 2**40}, {}, f"VFs 1-{2**40} are of the resource igb, not 0-1"),
+        ({"mtu": 2044}, {"mtu": 4092}, "mtu of policy linerate-compute is 2044, not 4092"),
+        ({"mtu": 4092}, {"mtu": 4092, "link_type": "ETH"}, "linkType is ETH, not IB"),
+        ({}, {"eswitch_mode": "switchdev"}, "eSwitchMode is switchdev, not legacy"),
+        ({}, {"external": True}, "externallyManaged is true, so it makes no VFs after a boot"),
+    ],
+)
+def test_what_the_operator_wants_is_judged_before_its_next_sync(
+    group: dict[str, typing.Any], changes: dict[str, typing.Any], words: str
+) -> None:
+    intent = parse_intent([{**INFINIBAND, **({"mtu": 4092} if "mtu" in group else {})}])
+    finding = of_hca(desired(ib_facts(), group, **changes), "report", intent)
+    assert finding.status == "fail" and words in finding.why and words in finding.measured
+    assert finding.why.startswith("Operator: its desired state") and "sriovnetworknodepolicies" in finding.remedy
+
+
+def test_what_the_operator_wants_of_a_fabric_without_rdma() -> None:
+    assert found(
+        desired(facts(), {"device_type": "netdevice"}, link_type="eth", eswitch_mode="legacy"), "report"
+    ).status == ("pass")
+    finding = found(desired(facts(), {"rdma": True}, link_type="IB"), "report")
+    assert finding.status == "fail" and "isRdma of policy linerate-storage is true, not false" in finding.why
+    assert "linkType is IB, not ETH" in finding.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "desired_mode", "mode", "words"),
+    [
+        ("exclusive", "shared", "shared", "the operator wants shared of the node, and the intent exclusive"),
+        ("exclusive", "", "exclusive", "the operator wants none of the node, and the intent exclusive"),
+        (
+            "exclusive",
+            "exclusive",
+            "shared",
+            "the operator wants exclusive of the node, which has shared until it boots",
+        ),
+        ("", "exclusive", "shared", "the operator wants exclusive of the node, which has shared until it boots"),
+        ("", "shared", "", ""),
+        ("", "", "shared", ""),
+        ("exclusive", "exclusive", "exclusive", ""),
+    ],
+)
+def test_the_rdma_mode_that_the_operator_wants_of_a_node(asked: str, desired_mode: str, mode: str, words: str) -> None:
+    pool = {"node_pool": {"max_unavailable": 1, "rdma_mode": asked}} if asked else {}
+    intent = parse_intent([FABRIC], [], pool)
+    state = dataclasses.replace(STATE, wanted_rdma_mode=desired_mode, rdma_mode=mode)
+    finding = found(facts(state=state), "sync", intent)
+    assert finding.status == ("fail" if words else "pass")
+    assert words in finding.why

@@ -1246,20 +1246,21 @@ ROWS: tuple[Row, ...] = (
         ("states[].interfaces[].vfs[].mtu",),
         "The kernel shows the MTU of the VF itself.",
     ),
+    Row(("operators_after_network.operators",), ("states[].generation",), "Its effect is judged: the functions."),
     Row(
         ("operators_after_network.operators",),
-        ("states[].generation", "states[].wanted_rdma_mode", "states[].rdma_mode"),
-        "Its effect is judged: the RDMA devices.",
+        ("states[].wanted_rdma_mode", "states[].rdma_mode"),
+        "Older operators do not say it; its effect is judged: the RDMA devices.",
+        ("unread",),
+    ),
+    Row(
+        ("operators_after_network.operators",), ("states[].wanted[].name", "states[].wanted[].groups[].policy"), _NAMES
     ),
     Row(
         ("operators_after_network.operators",),
-        ("states[].wanted[].name", "states[].wanted[].groups*", "states[].wanted[].external"),
-        _NAMES,
-    ),
-    Row(
-        ("operators_after_network.operators",),
-        ("states[].wanted[].link_type", "states[].wanted[].eswitch_mode"),
-        "The kernel shows what the function is.",
+        ("states[].wanted[].link_type", "states[].wanted[].groups[].device_type"),
+        "Where the operator wants none, the function keeps the one that it has, which the kernel shows.",
+        ("unread",),
     ),
     Row(
         ("olm",),

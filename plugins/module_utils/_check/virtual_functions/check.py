@@ -24,6 +24,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import guids
 from . import settings as vf_settings
 from .count import check_count
+from .desired import find_other_rdma_mode
 from .devices import check_driver, check_rdma, check_report
 from .function_reports import FunctionReports
 
@@ -114,7 +115,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 findings += _check_function(layers)
             findings.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [_check_sync(fabric, state)] if state is not None else []
+            findings += [_check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
@@ -193,13 +194,22 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
     ]
 
 
-def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
+def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
     """Check that the operator has finished with the node. Until then, it may remove the present functions."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
     if state.sync_status == "Succeeded" and not steps:
-        return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
+        pool = intent.cluster.node_pool
+        other = find_other_rdma_mode(state, (pool.rdma_mode if pool else None) or "")
+        if not other:
+            return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
+        remedy = (
+            "See rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, run the stage"
+            f" network again, and restart {state.node} if its mode stays."
+        )
+        why = f"RDMA mode: {other}."
+        return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle", expected, why, remedy)
     log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
         error, remedy = add_cause(state.last_sync_error)

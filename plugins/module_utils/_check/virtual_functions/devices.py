@@ -11,6 +11,7 @@ import typing
 from ..._analysis.fleet import vendors
 from ..._model.base.text import folded
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from . import desired
 from .function_reports import FunctionReports
 
 
@@ -30,7 +31,8 @@ def check_driver(layers: FunctionReports) -> Finding:
 
 
 def check_report(layers: FunctionReports) -> Finding:
-    """Check that kernel and operator report the same functions, with the same drivers."""
+    """Check that kernel and operator report the same functions, with the same drivers, and that the operator wants the
+    settings of the fabric."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
@@ -47,7 +49,7 @@ def check_report(layers: FunctionReports) -> Finding:
             "Check the kubeconfig and the user's rights.",
         )
     if in_kernel == reported:
-        return ok("virtual_functions.report", layers.subject, measured, expected)
+        return _check_desired(layers, measured, expected)
     differing = [
         f"{address} ({_describe_driver(in_kernel, address)} in the kernel, {_describe_driver(reported, address)} in the"
         " report)"
@@ -56,6 +58,23 @@ def check_report(layers: FunctionReports) -> Finding:
     ]
     why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
     remedy = "Run the stage again; if it stays, see the config daemon's log."
+    return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _check_desired(layers: FunctionReports, measured: str, expected: str) -> Finding:
+    expected = f"{expected}, desired settings as in the intent"
+    differences = desired.list_differences(layers)
+    if not differences:
+        return ok("virtual_functions.report", layers.subject, measured, expected)
+    why = (
+        f"Operator: its desired state of the node has other settings of this function: {folded(differences, 8)}. Its"
+        " next sync, or the node's next boot, changes the functions."
+    )
+    remedy = (
+        "See which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
+        " the policy that is not of this fabric, then run the stage network again."
+    )
+    measured = f"{measured}; {folded(differences, 8)}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 

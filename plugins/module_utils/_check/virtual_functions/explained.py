@@ -208,18 +208,31 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Run the stage again; if it stays, read the file that is named by hand, as root.",
     ),
     "virtual_functions.report": Explanation(
-        means="What the operator reports of virtual functions is not what the kernel shows. It acts on its report.",
-        measured="PCI addresses and drivers of the functions in sysfs and in SriovNetworkNodeState.",
+        means=(
+            "What the operator reports of virtual functions is not what the kernel shows, or what it wants of them is"
+            " not what the fabric says. It acts on its report, and its next sync makes what it wants."
+        ),
+        measured=(
+            "PCI addresses and drivers of the functions in sysfs and in the status of SriovNetworkNodeState; in its"
+            " spec `linkType`, `eSwitchMode`, `externallyManaged` and the `vfGroups` (`deviceType`, `isRdma`,"
+            " `resourceName`, `mtu`, `vfRange`)."
+        ),
         causes=(
             "The report is old: the config daemon looks at intervals.",
             "Somebody changed the functions by hand.",
+            "Another policy with a higher priority selects the function, or somebody changed the policy of the fabric.",
             "The API server was not asked (unknown).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io NODE -n NAMESPACE -o yaml",
+            "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A -o yaml",
             "ip link show DEVICE",
         ),
-        remedy="Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks anew.",
+        remedy=(
+            "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks anew. Where"
+            " the settings that it wants are others, correct or delete the policy that has them, and run the stage"
+            " `network` again."
+        ),
     ),
     "virtual_functions.settings": Explanation(
         means="A pod has a virtual function, and VLAN, trust, spoof check or rates of it are not what the fabric says.",
@@ -263,13 +276,17 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="If no pod is there that crashes, give the functions back: `ip netns delete NAME` on the node.",
     ),
     "virtual_functions.sync": Explanation(
-        means="The operator's config daemon failed on the node, or is still at work there.",
-        measured="syncStatus and lastSyncError of SriovNetworkNodeState.",
+        means=(
+            "The operator's config daemon failed on the node, or is still at work there, or the RDMA mode that the"
+            " operator wants of the node is another one."
+        ),
+        measured="syncStatus, lastSyncError and `system.rdmaMode` of SriovNetworkNodeState.",
         causes=(
             "The driver refused a setting: MTU, number of functions, mode of the eSwitch.",
             "No interrupt vectors (MSI-X) or no address space are left for virtual functions.",
             "The kernel is locked down, as with secure boot, so the operator can't write the NIC's firmware.",
             "The node waits for a drain or a reboot.",
+            "A SriovNetworkPoolConfig asks for another RDMA mode than the intent, or the node has not booted since.",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings that the operator wants of a physical function, in its desired state of the node, against the intent.
+Part of stage virtual_functions.
+
+The kernel shows what the last sync made. What the operator wants by now is made by its next sync, or by the node's next
+boot; so another setting is wrong although the functions are still right.
+"""
+
+from __future__ import annotations
+
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+from ..._model.operators.sriov_operator import NodeState, VfGroup, WantedInterface
+from .function_reports import FunctionReports
+
+
+def list_differences(layers: FunctionReports) -> tuple[str, ...]:
+    """Return in words the settings that the operator wants of the function and the fabric does not. Nothing where it
+    wants none of it at all: virtual_functions.count says that."""
+    desired = layers.desired
+    if desired is None:
+        return ()
+    found = _compare_function(layers.fabric, desired)
+    mine = [group for group in desired.groups if group.resource == layers.fabric.resource_name]
+    count = layers.fabric.virtual_functions
+    given = {index for group in mine for index in range(max(group.first, -1), min(group.last, count) + 1)}
+    if not mine:
+        others = ", ".join(sorted({group.resource or "no resource" for group in desired.groups})) or "no resource"
+        found.append(f"the resource of its VFs is {others}, not {layers.fabric.resource_name}")
+    elif given != set(range(count)):
+        ranges = ", ".join(f"{group.first}-{group.last}" for group in mine)
+        found.append(f"VFs {ranges} are of the resource {layers.fabric.resource_name}, not 0-{count - 1}")
+    return (*found, *(text for group in mine for text in _compare_group(layers.fabric, group)))
+
+
+def _compare_function(fabric: Fabric, desired: WantedInterface) -> list[str]:
+    link_type = "IB" if is_infiniband(fabric) else "ETH"
+    found = []
+    if desired.link_type.upper() not in ("", link_type):
+        found.append(f"linkType is {desired.link_type}, not {link_type}")
+    if desired.eswitch_mode not in ("", "legacy"):
+        found.append(f"eSwitchMode is {desired.eswitch_mode}, not legacy")
+    if desired.external:
+        found.append("externallyManaged is true, so it makes no VFs after a boot")
+    return found
+
+
+def _compare_group(fabric: Fabric, group: VfGroup) -> list[str]:
+    rdma = is_infiniband(fabric) or fabric.rdma
+    found = []
+    if group.device_type not in ("", "netdevice"):
+        found.append(f"deviceType of policy {group.policy} is {group.device_type}, not netdevice")
+    if group.rdma != rdma:
+        found.append(f"isRdma of policy {group.policy} is {str(group.rdma).lower()}, not {str(rdma).lower()}")
+    if fabric.mtu is not None and group.mtu != fabric.mtu:
+        found.append(f"mtu of policy {group.policy} is {group.mtu or 'not set'}, not {fabric.mtu}")
+    return found
+
+
+def find_other_rdma_mode(state: NodeState, wanted: str) -> str:
+    """Return in words why the RDMA mode of a node is not to stay as it is, or is not the one of the intent; empty where
+    it is and stays.
+
+    :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty where the intent asks for none
+    """
+    if wanted and state.wanted_rdma_mode != wanted:
+        return f"the operator wants {state.wanted_rdma_mode or 'none'} of the node, and the intent {wanted}"
+    if state.wanted_rdma_mode and state.rdma_mode and state.rdma_mode != state.wanted_rdma_mode:
+        return f"the operator wants {state.wanted_rdma_mode} of the node, which has {state.rdma_mode} until it boots"
+    return ""
