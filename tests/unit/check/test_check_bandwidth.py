@@ -70,7 +70,7 @@ def intent(
         "virtual_functions": 8,
         "resource_name": "mlx",
         "network": {"name": "ib", "namespace": "test"},
-        "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/8"},
     }
     return parse_intent([{**fabric, "line_rate": line_rate, **(fabric_changes or {})}])
 
@@ -152,6 +152,13 @@ PODS = tuple(
     )
     for node, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
 )
+
+
+def pod_on(node: str, **changes: typing.Any) -> RdmaPod:
+    """A pod like the first, with a name and an address of its own."""
+    number = int.from_bytes(node.encode(), "big") % 60000
+    own = {"name": f"linerate-compute-{node}", "address": f"10.0.{number // 250}.{number % 250 + 1}"}
+    return dataclasses.replace(PODS[0], node=node, **{**own, **changes})
 
 
 def pair(client: str, server: str, average: typing.Optional[float] = 373.64, **changes: typing.Any) -> PairResult:
@@ -688,13 +695,13 @@ def rail_pods(*nodes: str, **changes: typing.Any) -> tuple[RdmaPod, ...]:
             f"{node}-{rail}",
             "test",
             f"mlx5_{rail}",
-            "10.0.0.1",
+            pod_on(node).address if not rail else f"10.1.{rail}.{ord(node)}",
             f"0000:{rail}c:00.2",
             "net1",
             400.0,
             504.12,
             rail=rail,
-            **changes,
+            **{"physical_function": f"0000:{rail}c:00.0", **changes},
         )
         for node in nodes
         for rail in (0, 1)
@@ -713,10 +720,6 @@ def test_rails_are_judged_by_themselves() -> None:
         "(0.93 of the best pair of the rail, 373.00 Gb/s)"
     )
     # each of the two HCAs is a card of its own, with a slot of its own
-    own = tuple(dataclasses.replace(pod, physical_function=f"0000:{pod.rail}c:00.0") for pod in rail_pods("a", "b"))
-    given = dataclasses.replace(
-        given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pods=own)
-    )
     assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(368.0)
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
 
@@ -859,7 +862,7 @@ def fleet(
 ) -> Facts:
     """Each pair of the nodes, slow where it is in ``bad`` or has a node that is."""
     names = [(one, other) for one in nodes for other in nodes if one != other]
-    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pods = tuple(pod_on(node) for node in nodes)
     pairs = tuple(pair(*both, 200.0 if set(both) & set(bad) or both in bad else 373.64) for both in names)
     return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes))
 
@@ -932,7 +935,7 @@ def test_who_met_fewer_than_it_should_is_unknown(
             : 6 if met == 2 else 4
         ]
     ]
-    given = Facts(nodes, BandwidthFacts(tuple(dataclasses.replace(PODS[0], node=node) for node in nodes), tuple(pairs)))
+    given = Facts(nodes, BandwidthFacts(tuple(pod_on(node) for node in nodes), tuple(pairs)))
     wanted = intent({"bandwidth": {"rounds": rounds}} if rounds else None)
     assert statuses(given, wanted).get(("measured", "compute d")) == status
 
@@ -1263,7 +1266,7 @@ def test_hcas_of_an_answer_with_an_error_are_not_known() -> None:
 
 def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_are_not() -> None:
     nodes = "abc"
-    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pods = tuple(pod_on(node) for node in nodes)
     pairs = tuple(
         pair(one, other, 200.0 if "c" in (one, other) else 373.64) for one in nodes for other in nodes if one != other
     )
@@ -1276,7 +1279,7 @@ def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_a
 def test_slower_links_are_no_fault_whoever_tells_their_rate(of_pods: bool, of_nodes: bool) -> None:
     nodes = "abcd"
     rates = {"a": 400.0, "b": 400.0, "c": 200.0, "d": 200.0}
-    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates[node] if of_pods else None) for node in nodes)
+    pods = tuple(pod_on(node, rate_gbps=rates[node] if of_pods else None) for node in nodes)
     pairs = tuple(
         pair(one, other, 0.95 * min(rates[one], rates[other])) for one in nodes for other in nodes if one != other
     )
@@ -1292,7 +1295,7 @@ def test_slower_hcas_are_compared_with_their_like() -> None:
     nodes = "abcdef"
     rates = {"d": 200.0, "e": 200.0, "f": 200.0}
     of_links: dict[str, typing.Any] = {name: (rate, GEN5) for name, rate in rates.items()}
-    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates.get(node, 400.0)) for node in nodes)
+    pods = tuple(pod_on(node, rate_gbps=rates.get(node, 400.0)) for node in nodes)
 
     def made(broken: str = "", **changes: typing.Any) -> Facts:
         pairs = tuple(
@@ -1322,7 +1325,7 @@ def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(
     rate: typing.Optional[float], known: bool
 ) -> None:
     nodes = "abcd"
-    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=400.0 if known else None) for node in nodes)
+    pods = tuple(pod_on(node, rate_gbps=400.0 if known else None) for node in nodes)
     pairs = tuple(
         pair(one, other, 200.0 if "d" in (one, other) else 373.64) for one in nodes for other in nodes if one != other
     )
@@ -1376,7 +1379,7 @@ def two_fabrics() -> tuple[Intent, Facts]:
     start."""
     wanted, other = tcp(91.0, 91.0)
     nodes = ("a", "b", "c")
-    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pods = tuple(pod_on(node) for node in nodes)
     pairs = (pair("a", "b", 9000.0, peak_gbps=None), pair("b", "a", 340.0), pair("a", "c", 340.0))
     broken = tuple(
         dataclasses.replace(pod, error="the image is not there", cause="image")
@@ -1519,7 +1522,7 @@ def test_a_plan_of_another_intent_proves_nothing_of_this_one(
 ) -> None:
     """Judged again: the plan of a run never says what is enough."""
     names = tuple("abcdef"[:nodes])
-    pods = tuple(dataclasses.replace(PODS[0], node=name) for name in names)
+    pods = tuple(pod_on(name) for name in names)
     pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))
     for everybody in (rounds, 3, 5):
         plan = RoundPlan("compute", rounds, everybody, 40.0, 1500.0, cover)
@@ -1537,7 +1540,7 @@ def test_a_plan_of_another_intent_proves_nothing_of_this_one(
 )
 def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typing.Any, status: str) -> None:
     nodes = ("a", "b", "c", "d")
-    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pods = tuple(pod_on(node) for node in nodes)
     pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))
     plan = RoundPlan("compute", rounds, 3, 40.0, 1500.0)
     given = Facts(nodes, BandwidthFacts(pods, pairs, plans=(plan,)), **ground(nodes))
@@ -1560,3 +1563,50 @@ def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> N
     assert found(given, "floor", AB).status == "fail"
     finding = links(given)["compute b mlx5_0"]
     assert (finding.status, "the topology shows 4X NDR" in finding.why) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"address": "10.1.1.97"}, "fail", "the address 10.1.1.97, and so does the pod a-1 on a"),
+        ({"address": "fd00:0::1"}, "fail", "the address fd00:0::1, and so does the pod a-1 on a"),
+        ({"name": "a-1"}, "unknown", "The pod a-1 is the pod a-1 on a as well"),
+        ({"pci": "0000:1c:00.2"}, "unknown", "has the virtual function 0000:1c:00.2, and so has the pod a-1 on a"),
+        (
+            {"physical_function": "0000:1c:00.0"},
+            "unknown",
+            "is on the HCA 0000:1c:00.0, and so is the pod a-1 on a",
+        ),
+        ({"physical_function": "0000:9c:00.0"}, "unknown", "a function of 0000:9c:00.0, and the HCA of the rail is"),
+        ({"physical_function": None}, "unknown", "a function of 0000:0c:00.2, and the HCA of the rail is 0000:0c:00.0"),
+        ({"physical_function": None, "pci": None}, "unknown", "no HCA that sysfs names"),
+    ],
+)
+def test_what_one_pod_can_have_no_other_one_has_in_a_run_that_is_judged_again(
+    changes: dict[str, typing.Any], status: str, words: str
+) -> None:
+    pods = list(rail_pods("a", "b"))
+    if str(changes.get("address")).startswith("fd00"):
+        pods[1] = dataclasses.replace(pods[1], address="fd00::1")
+    pods[0] = dataclasses.replace(pods[0], **changes)
+    pairs = tuple(pair(*names, rail=rail) for names in (("a", "b"), ("b", "a")) for rail in (0, 1))
+    given = Facts(("a", "b"), BandwidthFacts(tuple(pods), pairs), **ground("ab", 2))
+    any_address = intent({"select": {"hcas_per_node": 2}, "ipam": {"type": "nv-ipam", "range": "::/0"}})
+    finding = found(given, "pod", "compute a rail 0", RAILS if "address" not in changes else any_address)
+    assert (finding.status, words in finding.why) == (status, True), finding.why
+    assert finding.remedy
+
+
+def test_a_function_of_a_pod_is_one_that_its_node_shows() -> None:
+    hca = Hca("mlx5_9", pci=PciFunction("0000:0c:00.7", "15b3", "101e", "0207"), physical_function="0000:0c:00.0")
+    given = Facts(("a", "b"), BandwidthFacts(PODS, (pair("a", "b"), pair("b", "a"))), **ground("ab"))
+    assert found(given, "pod", "compute a").status == "pass"
+    after = {"a": ObservedHcas(NodeHcas((hca,)))}
+    finding = found(dataclasses.replace(given, functions=after), "pod", "compute a")
+    assert finding.status == "unknown" and "virtual functions of 0000:0c:00.0 are 0000:0c:00.7" in finding.why
+    same = {
+        "a": ObservedHcas(
+            NodeHcas((dataclasses.replace(hca, pci=PciFunction("0000:3c:00.2", "15b3", "101e", "0207")),))
+        )
+    }
+    assert found(dataclasses.replace(given, functions=same), "pod", "compute a").status == "pass"

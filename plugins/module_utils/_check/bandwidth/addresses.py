@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the addresses that pods announce can be theirs. The kubelet of a node writes them: with that of another pod
-it would have this one measured."""
+"""Whether the addresses that pods announce can be theirs, and what they have be theirs alone. The kubelet of a node
+writes the addresses: with that of another pod it would have this one measured."""
 
 from __future__ import annotations
 
 import collections
 import ipaddress
+import operator
 import typing
 
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
-from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.intent.profiles import find_traits
+from ..._model.measurement.bandwidth import End, RdmaPod
 
 
 def why_outside(fabric: Fabric, address: str) -> str:
@@ -39,13 +41,51 @@ def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
 
     :param pods: of one fabric, that live at the same time
     """
-    of: dict[str, list[RdmaPod]] = collections.defaultdict(list)
-    for pod in pods:
-        if pod.address and not pod.error:
-            of[pod.address].append(pod)
     told = {}
-    for address, its in of.items():
-        for pod in its if len(its) > 1 else ():
-            others = [f"the pod {other.name} on {other.node}" for other in its if other is not pod]
-            told[pod.name] = f"it announces the address {address}, and so does {folded(others, 2)}"
+    for pod, others in _find_shared(pods, lambda pod: _read_address(pod.address) if pod.address else None):
+        told[pod.name] = f"it announces the address {pod.address}, and so does {_name(others)}"
     return told
+
+
+def find_held_twice(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> dict[End, str]:
+    """Tell of each pod that has what another one has as well, and only one can have, which that is.
+
+    :param pods: of one fabric, that live at the same time
+    """
+    seen, told = tuple(pods), {}
+    for pod, others in _find_shared(seen, lambda pod: (pod.namespace, pod.name)):
+        told[(pod.rail, pod.node)] = f"The pod {pod.name} is {_name(others)} as well"
+    if not find_traits(fabric).functions:
+        return told
+    for pod, others in _find_shared(seen, lambda pod: (pod.node, pod.pci) if pod.pci else None):
+        told[(pod.rail, pod.node)] = f"Its pod has the virtual function {pod.pci}, and so has {_name(others)}"
+    hca = operator.attrgetter("node", "physical_function")
+    for pod, others in _find_shared(seen, lambda pod: hca(pod) if pod.physical_function else None):
+        told[(pod.rail, pod.node)] = f"Its pod is on the HCA {pod.physical_function}, and so is {_name(others)}"
+    return told
+
+
+def _read_address(address: str) -> str:
+    """Return an address in its one spelling."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address
+
+
+def _find_shared(
+    pods: typing.Iterable[RdmaPod], key: typing.Callable[[RdmaPod], typing.Optional[typing.Hashable]]
+) -> typing.Iterator[tuple[RdmaPod, list[RdmaPod]]]:
+    """Return each pod that can be used whose key others have as well, with these."""
+    of: dict[typing.Hashable, list[RdmaPod]] = collections.defaultdict(list)
+    for pod in pods:
+        its = key(pod) if not pod.error else None
+        if its is not None:
+            of[its].append(pod)
+    for alike in of.values():
+        for pod in alike if len(alike) > 1 else ():
+            yield pod, [other for other in alike if other is not pod]
+
+
+def _name(pods: typing.Sequence[RdmaPod]) -> str:
+    return folded([f"the pod {pod.name} on {pod.node}" for pod in pods], 2)

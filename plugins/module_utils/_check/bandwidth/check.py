@@ -32,7 +32,7 @@ from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
 from .pairs import check_pair, list_verdicts, subject_of
-from .pods import check_cleanup, check_pod
+from .pods import check_cleanup, check_pods
 from .port_counters import Counted
 from .results import choose_layer_tests_within, collect_evidence_within, find_paths_between, list_figures_within
 from .rounds import check_participation, check_rounds
@@ -51,13 +51,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
         pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
         plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
+        membership = find_membership(fabric, facts)
         rates, why = find_rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
         ground = PairLimits(fabric, pods, rates, nodes)
         findings += check_rounds(fabric, plan, len(facts.nodes))
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         for rail in list_rails(fabric):
-            findings += [check_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
+            findings += check_pods(fabric, rail, pods, membership, facts)
             findings += check_participation(fabric, rail, facts.nodes, pods, pairs, plan)
         best = ground.best(pairs)
         for pair in pairs:

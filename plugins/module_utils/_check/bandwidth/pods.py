@@ -4,16 +4,82 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._analysis.addresses.arithmetic import outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
+from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.profiles import carries_rdma, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.node.hca import NodeHcas, ObservedHcas
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from .addresses import find_announced_twice, find_held_twice
 from .causes import CAUSES, explain_cause
+from .facts import Facts
 from .pairs import on_rail
+
+
+def check_pods(
+    fabric: Fabric,
+    rail: int,
+    pods: typing.Mapping[End, RdmaPod],
+    membership: Membership,
+    facts: Facts,
+) -> list[Finding]:
+    """Return a finding on the pod of each node on a rail.
+
+    :param pods: of all rails, since no two of them have one address
+    """
+    announced, held = find_announced_twice(pods.values()), find_held_twice(fabric, pods.values())
+    findings = []
+    for name in facts.nodes:
+        end = (rail, name)
+        pod = pods.get(end)
+        if pod is not None and pod.name in announced:
+            pod = dataclasses.replace(pod, error=announced[pod.name], cause="address")
+        finding = check_pod(fabric, end, pod)
+        if pod is not None and finding.status == PASS:
+            after = facts.functions.get(name, ObservedHcas()).value
+            doubt = held.get(end) or _why_on_another_rail(fabric, pod, membership) or _why_no_function(pod, after)
+            if doubt:
+                finding = dataclasses.replace(finding, status=UNKNOWN, why=f"{_DOUBT} {doubt}.", remedy=_ONE_RUN)
+        findings.append(finding)
+    return findings
+
+
+_DOUBT = "It is not known what was measured on this rail of the node."
+_ONE_RUN = "Run the stages discover to bandwidth again, in one run: these facts don't fit together."
+
+
+def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
+    """Tell which HCA the pod has, where that is not the one of its rail; empty where it is, or the HCAs of the node are
+    not known. The only HCA of a node needs no name."""
+    rails = {member.hca.pci.address: member.rail for member in membership.members.get(pod.node, ()) if member.hca.pci}
+    function = pod.physical_function or pod.pci
+    only = len(list_rails(fabric)) == 1 and not pod.physical_function
+    if not rails or only or rails.get(function or "") == pod.rail:
+        return ""
+    mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "none known"
+    return (
+        f"The pod {pod.name} has a function of {function or 'no HCA that sysfs names'}, and the HCA of the rail is"
+        f" {mine}"
+    )
+
+
+def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
+    """Tell that the node shows no such virtual function of the pod's HCA; empty where it does, or shows none of it."""
+    if node is None or pod.physical_function is None:
+        return ""
+    its = [hca.pci.address for hca in node.hcas if hca.pci and hca.physical_function == pod.physical_function]
+    if not its or pod.pci in its:
+        return ""
+    return (
+        f"The pod {pod.name} has {pod.pci or 'no function that is known'}, and the virtual functions of"
+        f" {pod.physical_function} are {folded(its, 8)}"
+    )
 
 
 def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
