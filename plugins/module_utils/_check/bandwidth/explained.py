@@ -220,8 +220,10 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "A prepared namespace `linerate-measure` does not allow IPC_LOCK (pod security, SCC).",
             "A taint: `pods.tolerations`.",
-            "Two pods have one address, one virtual function or one HCA, or the HCA of a pod is not the one of its rail:"
-            " the facts are of several runs, or were changed.",
+            (
+                "Two pods have one address, one virtual function or one HCA, or the HCA of a pod is not the one of its"
+                " rail: the facts are of several runs, or were changed."
+            ),
         ),
         look=(
             "kubectl describe pod POD -n NAMESPACE",

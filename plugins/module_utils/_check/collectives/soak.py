@@ -57,6 +57,19 @@ ERRORS = frozenset(
         "send_err",
     )
 )
+#: where a counter of the port stays: it has 16, 8 or 4 bits [Linux: drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR]
+_MAXIMUM = {
+    "symbol_error": 65535,
+    "link_error_recovery": 255,
+    "link_downed": 255,
+    "port_rcv_errors": 65535,
+    "port_rcv_remote_physical_errors": 65535,
+    "port_xmit_discards": 65535,
+    "port_xmit_constraint_errors": 255,
+    "port_rcv_constraint_errors": 255,
+    "local_link_integrity_errors": 15,
+    "excessive_buffer_overrun_errors": 15,
+}
 _REMEDY = (
     "Read stage fabric for the links of this HCA, and ethtool -S and rdma statistic of the node: PFC and ECN on RoCE,"
     " the cable and the port of the switch on InfiniBand. Then run the stage again."
@@ -82,7 +95,9 @@ def compare_readings(
         return HcaErrors(node, device, seconds, why="sysfs shows no error counter of it in its pod")
     grown = {name: second[name] - first[name] for name in both if second[name] > first[name]}
     lower = tuple(name for name in both if second[name] < first[name])
-    return HcaErrors(node, device, seconds, len(both), grown, lower)
+    stuck = tuple(name for name in both if second[name] == _MAXIMUM.get(name))
+    once = tuple(sorted(ERRORS & (first.keys() ^ second.keys())))
+    return HcaErrors(node, device, seconds, len(both), grown, lower, stuck, once)
 
 
 def judge_errors(
@@ -103,7 +118,7 @@ def judge_errors(
             why = f"The error counters of this HCA are not known: {item.why or 'none was read'}."
             remedy = "See /sys/class/infiniband in the pod, and the driver of the HCA; run the stage again."
             yield Finding("collectives.soak", name, UNKNOWN, "not known", how, why, remedy)
-        elif item.grown:
+        elif item.grown and (any(counter in item.grown for counter in FATAL) or not _list_doubts(item)):
             fatal = [counter for counter in FATAL if counter in item.grown]
             names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
             said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
@@ -112,14 +127,52 @@ def judge_errors(
             rate = f"{3600 * first / item.seconds:.3g} {names[0]} an hour" if item.seconds else f"{first} {names[0]}"
             why = f"The HCA counted errors under load: {rate}. A whole collective waits for what is sent again."
             yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
-        elif item.lower:
-            why = f"Counters are lower than before, so something set them back: {', '.join(item.lower[:_MOST])}."
-            remedy = "See whether the driver was loaded again, or the port was down; run the stage again."
-            yield Finding("collectives.soak", name, UNKNOWN, "set back", how, why, remedy)
+        elif _list_doubts(item):
+            doubts = _list_doubts(item)
+            said = "; ".join([*(what for what, _why, _remedy in doubts), *_spell_grown(item)])
+            why, remedy = (" ".join(part) for part in list(zip(*doubts))[1:])
+            yield Finding("collectives.soak", name, UNKNOWN, said, how, why, f"{remedy} Then run the stage again.")
         else:
             quiet += 1
     if quiet:
         yield ok("collectives.soak", subject, f"no error counter of {quiet} of {total} HCAs grew", how)
+
+
+def _spell_grown(item: HcaErrors) -> list[str]:
+    return [f"{counter} +{rise}" for counter, rise in list(item.grown.items())[:_MOST]]
+
+
+def _list_doubts(item: HcaErrors) -> list[tuple[str, str, str]]:
+    """Return what is measured, why and remedy of each reason for which growth could not be seen."""
+    doubts = []
+    if item.lower:
+        names = ", ".join(item.lower[:_MOST])
+        doubts.append(
+            (
+                "set back",
+                f"Counters are lower than before, so something set them back: {names}.",
+                "See whether the driver was loaded again, or the port was down.",
+            )
+        )
+    if item.stuck:
+        names = ", ".join(item.stuck[:_MOST])
+        doubts.append(
+            (
+                f"at the maximum: {names}",
+                "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.",
+                "Clear the counters (perfquery -R on the node).",
+            )
+        )
+    if item.once:
+        names = ", ".join(item.once[:_MOST])
+        doubts.append(
+            (
+                f"read once: {names}",
+                "These counters were read before the soak or after it, and not both times.",
+                "See whether the driver was loaded again, and read the files in the pod by hand.",
+            )
+        )
+    return doubts
 
 
 def report_none(name: str) -> Finding:

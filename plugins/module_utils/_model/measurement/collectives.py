@@ -160,6 +160,8 @@ class HcaErrors:
     :ivar read: error counters that it has
     :ivar grown: of these, by how much
     :ivar lower: of these, those that are lower than before: something set them back
+    :ivar stuck: of these, those that are at their maximum, where growth can't be seen
+    :ivar once: error counters that were read before or after, and not both times
     :ivar why: they are not known; empty where they are
     """
 
@@ -173,6 +175,8 @@ class HcaErrors:
         dataclasses.field(default_factory=dict)
     )
     lower: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
+    stuck: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
+    once: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
     why: str = ""
 
 
