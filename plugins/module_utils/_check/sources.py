@@ -184,6 +184,8 @@ SOURCES: dict[str, dict[str, Source]] = {
         "policies": OfCluster("cluster_policy", "policies"),
         # by which nodes of a MachineConfigPool get their kernel arguments
         "applied": OfCluster("applied", "applied"),
+        "plan": OfCluster("disruption", "plan"),
+        "rolls": OfCluster("rolls", "rolls"),
         "check_mode": OfRun("check_mode"),
         "by_pods": BY_PODS,
     },

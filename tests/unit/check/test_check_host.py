@@ -22,10 +22,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import (
+    DisruptionPlan,
+    NodePlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import (
     ClusterPolicies,
     MemlockProof,
     ObservedText,
+    Roll,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.platform import (
     GpuDriver,
@@ -413,6 +418,15 @@ def test_an_answer_beside_an_error_says_nothing_of_gpudirect() -> None:
 
 ARGUMENTS = ("iommu=pt", "intel_iommu=on")
 MACHINE_CONFIG = AppliedObject("MachineConfig", "99-worker-linerate-kernel-arguments", action="created")
+UNCHANGED = dataclasses.replace(MACHINE_CONFIG, action="unchanged")
+PLAN = DisruptionPlan((NodePlan("a", "reboot", rolled_by="worker"),))
+ROLL = Roll("worker", 1, "rendered-worker-2", 3, 3, 300.0)
+
+
+def arguments_of(given: host.Facts) -> Finding:
+    found = host.check(intent(None, kernel_arguments=ARGUMENTS), given)
+    (only,) = [item for item in found if item.check == "host.kernel_arguments"]
+    return only
 
 
 def node(*arguments: str) -> ObservedPlatform:
@@ -464,12 +478,8 @@ def node(*arguments: str) -> ObservedPlatform:
 def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_brings(
     seen: ObservedPlatform, applied: typing.Any, status: str, measured: str, why: str
 ) -> None:
-    given = host.Facts(("a",), platforms={"a": seen}, applied=applied)
-    (found,) = [
-        item
-        for item in host.check(intent(None, kernel_arguments=ARGUMENTS), given)
-        if item.check == "host.kernel_arguments"
-    ]
+    given = host.Facts(("a",), platforms={"a": seen}, applied=applied, plan=PLAN, rolls=(ROLL,))
+    found = arguments_of(given)
     assert (found.subject, found.status, found.measured, found.expected) == (
         "a",
         status,
@@ -478,3 +488,36 @@ def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_
     )
     assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (status == "fail")
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}
+
+
+@pytest.mark.parametrize("applied", [MACHINE_CONFIG, UNCHANGED], ids=["created", "unchanged"])
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "pass"),
+        ({"rolls": ()}, "fail"),
+        ({"rolls": (dataclasses.replace(ROLL, rolls=0),)}, "fail"),
+        ({"rolls": (dataclasses.replace(ROLL, updated=2),)}, "fail"),
+        ({"rolls": (dataclasses.replace(ROLL, updated=2, others=("b",)),)}, "pass"),
+        ({"rolls": (dataclasses.replace(ROLL, error="the pool is paused"),)}, "fail"),
+        ({"rolls": (dataclasses.replace(ROLL, pool="infra"),)}, "fail"),
+        ({"plan": DisruptionPlan((NodePlan("a", "configure"),))}, "fail"),
+        ({"plan": DisruptionPlan((NodePlan("b", "reboot", rolled_by="worker"),))}, "fail"),
+        ({"plan": None}, "fail"),
+        ({"rolls": (), "platforms": {"a": ObservedPlatform(error="ssh: timeout")}}, "unknown"),
+    ],
+)
+def test_a_machine_config_counts_where_this_run_has_seen_it_reach_the_node(
+    applied: AppliedObject, changes: dict[str, typing.Any], status: str
+) -> None:
+    """The second run over a pool that somebody paused finds the object unchanged, and the node as it was."""
+    given = host.Facts(("a",), platforms={"a": node("iommu=pt")}, applied=(applied,), plan=PLAN, rolls=(ROLL,))
+    found = arguments_of(dataclasses.replace(given, **changes))
+    assert found.status == status
+    assert status != "fail" or ("paused" in found.why and "machineconfigpools" in found.remedy)
+
+
+def test_a_dry_run_plans_the_machine_config_that_it_would_make() -> None:
+    given = host.Facts(("a",), platforms={"a": node("iommu=pt")}, applied=(MACHINE_CONFIG,), check_mode=True)
+    assert arguments_of(given).status == "pass"
+    assert arguments_of(dataclasses.replace(given, applied=(UNCHANGED,))).status == "fail"

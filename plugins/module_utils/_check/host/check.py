@@ -13,7 +13,8 @@ from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma
 from ..._model.kubernetes.apply import TAKEN, AppliedObject
-from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText
+from ..._model.kubernetes.disruption import DisruptionPlan
+from ..._model.kubernetes.host import ClusterPolicies, MemlockProof, ObservedText, Roll
 from ..._model.node.platform import ObservedPlatform
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from . import gpudirect
@@ -32,6 +33,8 @@ class Facts:
     :ivar check_mode: no pod was started
     :ivar by_pods: names of the nodes that are reached by observers
     :ivar applied: what became of each object of stage network
+    :ivar plan: answer of sriov_plan; None where it did not run. It tells which pool rolls a node
+    :ivar rolls: of the MachineConfigPools for which stage network waited
     """
 
     nodes: tuple[str, ...] = ()
@@ -42,6 +45,8 @@ class Facts:
     check_mode: bool = False
     by_pods: tuple[str, ...] = ()
     applied: tuple[AppliedObject, ...] = ()
+    plan: typing.Optional[DisruptionPlan] = None
+    rolls: tuple[Roll, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -90,26 +95,37 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
-    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, whose roll stage network
-    has judged."""
+    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, where this run has
+    rolled the node since. One that is only there may be of another pool, or of one that is paused."""
     check_id, expected = "host.kernel_arguments", " ".join(wanted)
     made = [
         item
         for item in facts.applied
         if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN
     ]
+    planned = facts.check_mode and any(item.action != "unchanged" for item in made)
     for name in facts.nodes if wanted else ():
         seen = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]
         if runs is not None and not missing:
             yield ok(check_id, name, "runs with all of them", expected)
-        elif made:
+        elif made and (planned or _was_rolled(name, facts)):
             yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
         elif runs is None:
             why = f"How the node was booted is not known: {seen.error or 'its kernel arguments could not be read'}."
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
+        elif made:
+            why = (
+                f"The kernel of the node was booted without them. MachineConfig {made[0].name} is there, and this run"
+                " has not seen it reach the node: its pool is paused or not updated, or the node is of another pool."
+            )
+            remedy = (
+                "Compare kubectl get machineconfigpools with the labels of the node; unpause the pool and wait until it"
+                " is updated, then run from the stage platform on."
+            )
+            yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
         else:
             why = (
                 "The kernel of the node was booted without them, and this run applied no MachineConfig that brings"
@@ -120,6 +136,15 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
                 " OpenShift run stage network."
             )
             yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
+
+
+def _was_rolled(node: str, facts: Facts) -> bool:
+    """Return whether a MachineConfigPool has given the node its new configuration in this run."""
+    pools = {item.rolled_by for item in facts.plan.nodes if item.node == node} if facts.plan is not None else set()
+    return any(
+        roll.pool in pools and not roll.error and roll.rolls and (roll.updated >= roll.machines or roll.others)
+        for roll in facts.rolls
+    )
 
 
 def proven(intent: Intent) -> tuple[Fabric, ...]:

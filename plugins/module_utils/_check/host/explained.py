@@ -70,17 +70,21 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "host.kernel_arguments": Explanation(
-        means="A node was booted without kernel arguments that the intent asks for, and no MachineConfig brings them.",
+        means=(
+            "A node was booted without kernel arguments that the intent asks for, and this run has rolled no"
+            " MachineConfig to it that brings them."
+        ),
         measured=(
             "`/proc/cmdline` of the node against `rdma_cluster.host.kernel_arguments`, and the MachineConfig that stage"
-            " network applies."
+            " network applies, with the MachineConfigPools that it waited for."
         ),
         causes=(
             "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
+            "The MachineConfig is there, and the pool is paused or not updated, or the node is of another pool.",
             "Somebody took them out of the boot loader.",
             "The node could not be asked (unknown).",
         ),
-        look=("cat /proc/cmdline", "kubectl get machineconfigs"),
+        look=("cat /proc/cmdline", "kubectl get machineconfigs", "kubectl get machineconfigpools"),
         remedy=(
             "Run site.yml with `platform_settle: true`, which sets them and resets node after node; or set them in the"
             " boot loader of the node."
