@@ -287,6 +287,19 @@ def test_tcp_in_silence(more: tuple[str, ...], words: str) -> None:
     assert len(found(findings, "transport", FAIL)) == 4
 
 
+@pytest.mark.parametrize("network", ["UCX", "OFI", "AWS Libfabric", "Libfabric", "SOCKETX", "FasTrak", "SHARP"])
+def test_the_network_of_a_plugin_proves_no_rdma(network: str) -> None:
+    """UCX and the providers of libfabric may take TCP, and NCCL's log does not say so."""
+    told = found(check(intent(), facts(Job(network=network))), "transport", UNKNOWN)
+    assert len(told) == 4
+    assert all(f"Network {network} is a plugin's" in item.why and "NCCL_NET=IB" in item.remedy for item in told)
+
+
+@pytest.mark.parametrize("network", ["IB", "IBext_v8", "IBext_v11"])
+def test_the_networks_that_are_verbs(network: str) -> None:
+    assert found(check(intent(), facts(Job(network=network))), "transport", UNKNOWN) == []
+
+
 def test_tcp_although_there_are_devices() -> None:
     findings = check(intent(), facts(Job(network="Socket", gpu_direct=False)))
     assert "does not say why" in found(findings, "transport", FAIL)[0].why

@@ -1444,7 +1444,7 @@ ROWS: tuple[Row, ...] = (
         ),
         _DERIVED,
     ),
-    Row(("nccl_log.log",), ("communicators[].ranks[].routes(*).via",), _DERIVED, ("unread",)),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(P2P).via",), _DERIVED, ("unread",)),
     Row(("nccl_log.log",), ("communicators[].ranks[].routes(NET).device",), _DERIVED, ("more", "less", "another's")),
     Row(
         ("nccl_log.log",),

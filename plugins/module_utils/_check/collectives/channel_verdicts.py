@@ -175,7 +175,7 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
             "it leaves the GPUs of its node by the network",
             "Take NCCL_P2P_DISABLE out of the job; see nvidia-smi topo -m.",
         )
-    if not route.via.startswith("IB"):
+    if route.is_plugins or route.transport == "COLLNET":
         why = f"network {route.via} is a plugin's, of which it is not known here what it sends by"
         return UNKNOWN, why, "Run it with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none)."
     if wanted.gpu_direct and not route.gpu_direct:

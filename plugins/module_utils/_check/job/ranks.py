@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.base.text import folded
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
@@ -112,6 +113,14 @@ def check_transport(
     if any(route.via == "Socket" for route in rank.routes):
         why, remedy = _explain_fallback(process, log)
         return Finding("training.transport", subject, FAIL, _summarize_routes(rank), expected, why, remedy)
+    plugins = dict.fromkeys(route.via for route in rank.routes if route.is_plugins)
+    if plugins:
+        why = f"Network {folded(list(plugins), 4)} is a plugin's, of which it is not known here what it sends by."
+        remedy = (
+            "Run the job with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). Where the plugin is needed,"
+            " show by its own log that it sends by RDMA, and waive this finding."
+        )
+        return Finding("training.transport", subject, UNKNOWN, _summarize_routes(rank), expected, why, remedy)
     return ok("training.transport", subject, _summarize_routes(rank), expected)
 
 

@@ -184,7 +184,8 @@ EXPLAINED: dict[str, Explanation] = {
     "training.transport": Explanation(
         means=(
             "A rank sends over TCP (NET/Socket). NCCL fell back in silence, and the job runs at a fraction of its"
-            " speed."
+            " speed. Over the network of a plugin, such as UCX or libfabric, it is not known what it sends by"
+            " (unknown)."
         ),
         measured="The transport of each channel of each rank in NCCL's log.",
         causes=(
@@ -192,6 +193,7 @@ EXPLAINED: dict[str, Explanation] = {
             "memlock is too low, so nothing could be registered.",
             "NCCL_IB_DISABLE or NCCL_NET=Socket is set in the job or the image.",
             "libibverbs or its provider is not in the image.",
+            "The image brings a network plugin (libnccl-net.so), which NCCL takes before its own (unknown).",
         ),
         look=(
             "ibv_devinfo",

@@ -130,6 +130,13 @@ class NcclRoute:
     channels: tuple[int, ...]
     lines: int
 
+    @property
+    def is_plugins(self) -> bool:
+        """Return whether it goes over the network of a plugin of which it is not known what it sends by: UCX and
+        libfabric may take TCP. IB, and IBext of NVIDIA's plugin, are verbs; SHARP is InfiniBand."""
+        over = self.transport in ("NET", "COLLNET") and self.via != "Socket"
+        return over and not self.via.startswith("IB") and (self.transport, self.via) != ("COLLNET", "SHARP")
+
 
 @dataclasses.dataclass(frozen=True)
 class NcclRank:
