@@ -1115,10 +1115,14 @@ def test_a_fabric_that_is_not_judged_hides_none_behind_it() -> None:
     assert found_of == {"baseline": "pass", "compute": "unknown", "storage worker-1": "pass"}
 
 
-def test_without_all_its_physical_functions_none_is_judged_alone() -> None:
+def test_the_physical_functions_that_are_there_are_judged_whatever_their_number() -> None:
     intent = parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}])
     assert [finding.check.split(".")[1] for finding in check(intent, facts())] == [
         "members",
+        "count",
+        "driver",
+        "report",
+        "mtu",
         "allocatable",
         "sync",
         "machine",

@@ -7,6 +7,7 @@ ids: ``operators.single``, ``operators.olm``, ``operators.version``, ``operators
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import Keys, concerns, explain
@@ -40,18 +41,29 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
             " of its own."
         )
         remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
-        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+        return [
+            Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy),
+            *_check_each(cluster, seen),
+        ]
     one = found[0]
     if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
         why = "The operator obeys only policies in its own namespace."
         remedy = f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}."
-        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
-    return [
-        ok("operators.single", "SR-IOV network operator", measured, expected),
-        _check_version(one, seen),
-        _check_ready(one, seen),
-        _check_prefix(cluster, one),
-    ]
+        single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
+    else:
+        single = ok("operators.single", "SR-IOV network operator", measured, expected)
+    return [single, _check_version(one, seen), _check_ready(one, seen), _check_prefix(cluster, one)]
+
+
+def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
+    """Judge each of several installations that is to run; all of them where none is."""
+    running = [one for one in seen.installations if one.deployment.wanted] or seen.installations
+    findings = []
+    for one in running:
+        prefix = _check_prefix(cluster, one)
+        subject = f"{prefix.subject} of {one.deployment.namespace}/{one.deployment.name}"
+        findings += [_check_ready(one, seen), dataclasses.replace(prefix, subject=subject)]
+    return findings
 
 
 def check_olm(seen: OperatorFacts) -> list[Finding]:
