@@ -5,11 +5,18 @@ does."""
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.cluster import check_cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
+    ClusterIntent,
+    Intent,
+    Training,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
     FAIL,
     PASS,
@@ -55,12 +62,56 @@ def test_rdma_by_the_hcas_of_the_pods_passes_without_a_line_of_nccl() -> None:
     ],
 )
 def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> None:
-    (found,) = [item for item in judged(log(endpoint)) if item.check == "training.ucx"]
+    (found,) = [
+        item
+        for item in judged(log(endpoint) + log(GOOD, host="job-worker-1"))
+        if item.check == "training.ucx" and item.status != PASS
+    ]
     assert (found.subject, found.status) == ("job-worker-0", status) and said in found.why and found.remedy
 
 
 def test_one_endpoint_over_tcp_among_many_fails() -> None:
-    assert of_hosts(log(*[GOOD] * 7, "inter-node cfg#3 tag(tcp/eth0)")) == {"job-worker-0": FAIL}
+    text = log(*[GOOD] * 7, "inter-node cfg#3 tag(tcp/eth0)") + log(GOOD, host="job-worker-1")
+    assert of_hosts(text) == {"job-worker-0": FAIL, "job-worker-1": PASS}
+
+
+def test_a_pod_of_the_job_that_wrote_no_line_is_missed() -> None:
+    assert of_hosts(log(GOOD)) == {"job-worker-0": PASS, "job-worker-1": UNKNOWN}
+    (found,) = [item for item in judged(log(GOOD)) if item.status == UNKNOWN]
+    assert found.measured == "no line of an endpoint" and "UCX_LOG_LEVEL=info" in found.remedy
+    # a launcher without the network, and a pod of another job, need none; one whose networks are not known does
+    apart = dataclasses.replace(pod(*ETHERNET[0]), name="other", host="other-0", job="another")
+    launcher = dataclasses.replace(pod(*ETHERNET[0]), name="launcher", host="launcher", functions=())
+    unread = dataclasses.replace(launcher, name="unread", host="unread", functions=None, error="no annotation")
+    both = log(GOOD) + log(GOOD, host="job-worker-1")
+    pods = tuple(pod(*names) for names in ETHERNET)
+    assert set(of_hosts(both, pods=(*pods, apart, launcher)).values()) == {PASS}
+    assert of_hosts(both, pods=(*pods, unread))["unread"] == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        "inter-node cfg#2 rma(tcp/eth0) am(tcp/e",
+        "inter-node cfg#",
+        "ep_cfg[2]: tag(tcp/eth0",
+        "self cfg#0 tag(self/memory0 cma/memory",
+    ],
+)
+def test_a_line_of_an_endpoint_that_is_torn_is_not_lost_in_silence(torn: str) -> None:
+    both = log(GOOD) + log(GOOD, host="job-worker-1")
+    for text in (both + log(torn), log(torn) + both, both + log(torn).rstrip("\n")):
+        assert of_hosts(text) == {"job-worker-0": PASS, "job-worker-1": PASS, "other endpoints": UNKNOWN}
+
+
+def test_ranks_are_not_asked_of_a_library_that_writes_none() -> None:
+    wanted = Training(ranks=64, library="ucx")
+    refused = [
+        item
+        for item in check_cluster(Intent((), cluster=ClusterIntent(training=wanted)))
+        if "training.ranks" in item.subject
+    ]
+    assert [item.status for item in refused] == [FAIL] and "UCX writes no ranks" in refused[0].why
 
 
 def test_no_endpoint_and_no_pod_are_unknown() -> None:

@@ -73,7 +73,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     wanted = wanted or Training()
     if wanted.library == "ucx":
         problems = judge_problems(facts.log)
-        return (*problems, *limit_findings(judge_endpoints(facts.log, _list_allowed(intent, wanted, facts))))
+        allowed = _list_allowed(intent, wanted, facts)
+        hosts = _list_hosts_of_job(intent, wanted, facts, allowed)
+        return (*problems, *limit_findings(judge_endpoints(facts.log, allowed, hosts)))
     findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
     if not facts.log.nccl_lines:
         return tuple(findings)
@@ -102,6 +104,21 @@ def _list_allowed(
         known = not any(got.nameless for got in gots)
         found[host] = {device for got in gots for device in got.devices} if known else None
     return found
+
+
+def _list_hosts_of_job(
+    intent: Intent, wanted: Training, facts: Facts, seen: typing.Container[str]
+) -> typing.Iterator[str]:
+    """Return the host of each pod that is of a job in the log and has, or may have, an interface on a fabric of it.
+
+    :param seen: hosts with endpoints in the log
+    """
+    networks = {attachment_name(fabric) for fabric in intent.fabrics if wanted.fabric in (None, fabric.name)}
+    jobs = {pod.job for pod in facts.pods or () if pod.host in seen}
+    for pod in facts.pods or ():
+        mine = pod.functions is None or any(function.network in networks for function in pod.functions)
+        if pod.job in jobs and mine:
+            yield pod.host
 
 
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:

@@ -219,7 +219,7 @@ EXPLAINED: dict[str, Explanation] = {
             "UCX in the image is built without verbs, or its rdma-core lacks the provider.",
             "UCX_TLS or UCX_NET_DEVICES leaves RDMA out.",
             "TCP is beside RDMA in an endpoint (warn).",
-            "The log has no line of an endpoint, or the pods were not looked at (unknown).",
+            "The log has no line of an endpoint, or none of one of the pods, or the pods were not looked at (unknown).",
         ),
         look=("ucx_info -d", "ulimit -l", "env"),
         remedy="See the transports in `ucx_info -d` in the pod; take UCX_TLS and UCX_NET_DEVICES out of the job.",

@@ -25,11 +25,15 @@ _MOST = 8
 
 
 def judge_endpoints(
-    log: NcclLog, allowed: typing.Mapping[str, typing.Optional[typing.AbstractSet[str]]]
+    log: NcclLog,
+    allowed: typing.Mapping[str, typing.Optional[typing.AbstractSet[str]]],
+    expected: typing.Iterable[str] = (),
 ) -> typing.Iterator[Finding]:
-    """Return a finding on each host with endpoints; one that is unknown where there is none.
+    """Return a finding on each host with endpoints, and on each that should have some; one that is unknown where there
+    is none.
 
     :param allowed: RDMA devices that the pod of a host got; None where that is not known
+    :param expected: hosts of the pods of the job that are on the network
     """
     hosts: dict[str, list[UcxEndpoint]] = {}
     for endpoint in log.endpoints:
@@ -38,9 +42,17 @@ def judge_endpoints(
         why = "No line of UCX in the log tells over which transports its endpoints send."
         yield Finding(_CHECK, "job", UNKNOWN, f"{log.lines} lines, none of an endpoint", _EXPECTED, why, _SHOW)
     if log.more_endpoints:
-        why = "The log has more kinds of endpoints than are kept, and of the others nothing is known."
+        why = (
+            "The log has lines of endpoints that are torn or cut off, or more kinds of them than are kept, and of these"
+            " nothing is known."
+        )
         measured = f"{log.more_endpoints} more lines of endpoints"
-        yield Finding(_CHECK, "other endpoints", UNKNOWN, measured, _EXPECTED, why, "Give the log of fewer pods.")
+        remedy = "Give one file a pod, whole, and the log of fewer pods where there are very many."
+        yield Finding(_CHECK, "other endpoints", UNKNOWN, measured, _EXPECTED, why, remedy)
+    for host in dict.fromkeys(expected) if hosts else ():
+        if host not in hosts:
+            why = "The pod of this host is of the same job and on the network, and no line of an endpoint is of it."
+            yield Finding(_CHECK, host, UNKNOWN, "no line of an endpoint", _EXPECTED, why, _SHOW)
     for host, endpoints in hosts.items():
         yield _judge_host(host, [item for item in endpoints if item.over_network], allowed.get(host))
 

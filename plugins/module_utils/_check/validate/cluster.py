@@ -206,3 +206,12 @@ def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
             why,
             "Correct the number.",
         )
+    if training is not None and training.ranks is not None and training.library == "ucx":
+        yield refuse_value(
+            "cluster",
+            "rdma_cluster.training.ranks",
+            f"{training.ranks} with library: ucx",
+            "no number of ranks with library: ucx",
+            "UCX writes no ranks, so nothing in its log can be held against the number.",
+            "Take ranks out. Each pod of the job that is on the network must have a line of an endpoint.",
+        )

@@ -233,7 +233,8 @@ class NcclLog:
     :ivar untold: warnings of no known kind that are not among the problems, since there are too many
     :ivar left_out: files or hosts whose lines are too many to be kept; the others are judged
     :ivar endpoints: of UCX
-    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds
+    :ivar more_endpoints: lines of endpoints that are not among these, since there are too many kinds, or they are not
+        whole
     """
 
     versions: tuple[str, ...] = ()

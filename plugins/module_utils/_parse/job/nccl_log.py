@@ -172,6 +172,7 @@ class _Reader:
             if line[-1:] != "\n":
                 # the end of the line is missing, so its form cannot be recognized
                 self._cut = True
+                self._more_endpoints += transports.names_endpoint(line)
                 continue
             before, info, message = line.partition(_INFO)
             if info:
@@ -197,7 +198,7 @@ class _Reader:
                 if found is not None:
                     self._problems.add(found.kind, line.strip(), self._lines)
                 else:
-                    self._keep_endpoint(transports.parse_endpoint(line))
+                    self._keep_endpoint(line)
                 continue
             try:
                 write(*parts)
@@ -243,11 +244,15 @@ class _Reader:
             self._more_endpoints,
         )
 
-    def _keep_endpoint(self, line: typing.Optional[transports.EndpointLine]) -> None:
-        """Keep what a line says of an endpoint of UCX. A file counts for its own host only."""
-        if line is None or self.host not in (None, line.host):
+    def _keep_endpoint(self, text: str) -> None:
+        """Keep what a line says of an endpoint of UCX; of one that is not whole, that it was there. A file counts for
+        its own host only."""
+        line = transports.parse_endpoint(text)
+        if line is None:
+            self._more_endpoints += transports.names_endpoint(text)
+        elif self.host not in (None, line.host):
             return
-        if line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
+        elif line in self._endpoints or len(self._endpoints) < _MOST_ENDPOINTS:
             self._endpoints[line] = self._endpoints.get(line, 0) + 1
         else:
             self._more_endpoints += 1

@@ -221,6 +221,8 @@ _ENDPOINT = re.compile(
     r"(?:(?:\S{1,64} )?(?P<scope>self|intra-node|inter-node) cfg#[0-9]{1,6} ?|ep_cfg\[[0-9]{1,6}\]: )"
     r"(?P<lanes>(?:[a-z_]{1,16}\([^()]{0,1500}\);? ?){0,8})$"
 )
+#: such a line as far as its number, also where the rest is lost
+_ENDPOINT_BEGUN = re.compile(r" UCX {1,4}INFO {1,8}(?:\S{1,64} )?(?:(?:self|intra-node|inter-node) cfg#|ep_cfg\[)")
 _LANES = re.compile(r"([a-z_]{1,16})\(([^()]{0,1500})\)")
 #: lanes that carry no data: they only tell whether the peer is alive
 _ALIVE = "ka"
@@ -304,6 +306,11 @@ def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
         return None
     scope = typing.cast(typing.Literal["self", "intra-node", "inter-node", ""], found["scope"] or "")
     return EndpointLine(found["host"], scope, tuple(sorted(lanes)))
+
+
+def names_endpoint(line: str) -> bool:
+    """Return whether a line is one of an endpoint, also where it is not whole."""
+    return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
 
 
 def classify(text: str) -> Kind:
