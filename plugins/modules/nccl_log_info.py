@@ -217,8 +217,8 @@ log:
       sample:
         - {host: job-worker-0, scope: inter-node, lanes: ["rc_mlx5/mlx5_21:1"], count: 8}
     more_endpoints:
-      description: Number of lines of endpoints that are not in C(endpoints), because there are too many kinds, or the lines
-        are not whole.
+      description: Number of lines of endpoints that are not in C(endpoints), because there are too many kinds, or the
+        lines are not whole.
       returned: success
       type: int
       sample: 0

@@ -374,6 +374,11 @@ TEXT: dict[str, Text] = {
     "job.transports.classify": Text(
         parser("job.transports.classify"), ["ibv_reg_mr failed: Cannot allocate memory"], ("",)
     ),
+    "job.transports.names_endpoint": Text(
+        parser("job.transports.names_endpoint"),
+        ["[1.2] [host:71:0]  ucp_worker.c:1855 UCX  INFO  ucp_context_0 inter-node cfg#2 rma(tcp/e"],
+        (False, True),
+    ),
     "job.transports.parse": Text(
         parser("job.transports.parse"),
         ["[1.2] [a:1:0] ib_md.c:2  UCX  ERROR no usable transports/devices (asked x)"],
