@@ -1610,3 +1610,22 @@ def test_a_function_of_a_pod_is_one_that_its_node_shows() -> None:
         )
     }
     assert found(dataclasses.replace(given, functions=same), "pod", "compute a").status == "pass"
+
+
+@pytest.mark.parametrize(("address", "status"), [("0000:0c:00.0", "pass"), ("0000:99:00.0", "unknown")])
+def test_a_pod_that_gets_a_whole_function_has_that_of_the_fabric(address: str, status: str) -> None:
+    wanted = intent(
+        {
+            "profile": "host_device",
+            "select": {"hcas_per_node": 1, "netdev": ["ib0"], "subnet_manager": ["0x00000000000000aa"]},
+            "resource_name": "hostdev",
+        }
+    )
+    seen = ground("ab")
+    for name in "ab":
+        (hca,) = seen["hcas"][name].value.hcas
+        named = dataclasses.replace(hca, netdevs=(Netdev("ib0", "00:01", 4092, "up"),))
+        seen["hcas"][name] = ObservedHcas(NodeHcas((named,)))
+    pods = tuple(dataclasses.replace(pod, pci=address, physical_function=None) for pod in PODS)
+    given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **seen)
+    assert found(given, "pod", "compute a", wanted).status == status

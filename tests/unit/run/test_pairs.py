@@ -1529,6 +1529,27 @@ def test_a_whole_function_is_the_hca_of_its_rail() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("known", "error"), [("0000:01:00.0", ""), ("0000:77:00.0", "HCAs of this fabric on the node")]
+)
+def test_the_only_whole_function_of_a_node_is_that_of_the_fabric(known: str, error: str) -> None:
+    """A node may have other NICs, which a pod can get as well."""
+
+    class Whole(rail_probe((1, 1))):  # type: ignore[misc]
+        def greeting(self, pod: str, node: str) -> CommandResult:
+            text = super().greeting(pod, node).output
+            lines = (line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn"))
+            return CommandResult("shell", 0, "\n".join(lines) + "\n")
+
+    facts, _lines = run(
+        Whole(offered="1", resource="nvidia.com/igb"),
+        rails={"storage": {node: {known: 0} for node in ("a", "b")}},
+        **profile("host_device", resource_name="igb"),
+    )
+    assert len(facts.pods) == 2
+    assert all(bool(pod.error) is bool(error) and error in pod.error for pod in facts.pods), facts.pods
+
+
 class Plain(Api):
     """Its pods have no RDMA device."""
 

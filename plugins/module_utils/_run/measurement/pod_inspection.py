@@ -11,7 +11,7 @@ from ..._check.bandwidth.addresses import why_outside
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError, operand
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma
+from ..._model.intent.profiles import carries_rdma, moves
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.measurement.bandwidth import RdmaPod
@@ -164,10 +164,10 @@ class PodInspector:
         """Return the pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known
         they must agree."""
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
-        if fabric_rails(fabric).stop == 1 and not (rails and item.physical_function):
-            return item
         # a function that a pod gets as a whole is the HCA itself
-        function = item.physical_function or item.pci
+        function = item.physical_function or (item.pci if fabric_rails(fabric).stop > 1 or moves(fabric) else None)
+        if fabric_rails(fabric).stop == 1 and not (rails and function):
+            return item
         if function in rails:
             return dataclasses.replace(item, rail=rails[function])
         error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
