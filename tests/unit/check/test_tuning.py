@@ -468,6 +468,40 @@ def test_without_a_word_of_the_fabric_roce_is_advice() -> None:
     assert judged(ROCE, every, intent=quiet) == []
 
 
+@pytest.mark.parametrize("row", ["roce_ecn", "roce_traffic_class", "roce_tos"])
+@pytest.mark.parametrize("rows", [(), roce("4711")[:1]], ids=["no HCA", "one HCA"])
+def test_a_row_of_roce_that_the_intent_expects_is_read_of_each_hca(row: str, rows: typing.Any) -> None:
+    some = tuple(dataclasses.replace(item, where=item.where[:1]) for item in rows)
+    found = judged(ROCE, {"node-2": {row: some}}, intent=with_tuning(ROCE, expected={row: "4711"}))
+    of_node = [item for item in found if item.subject == f"compute node-2 {row}"]
+    assert [(item.status, item.measured) for item in of_node] == [(UNKNOWN, "not known")]
+
+
+def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
+    found = judged(PAIR, {}, intent=with_tuning(PAIR, expected={"roce_pfc": "3", "mtu": "9000"}))
+    assert {(item.subject, item.status, item.measured) for item in found} == {
+        (f"rdma_cluster.tuning.expected.{row}", FAIL, "no fabric") for row in ("roce_pfc", "mtu")
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "where", "says"),
+    [
+        ("max_read_request", "4096", ("mlx5_0",), "no reading of HCA mlx5_1, mlx5_2, mlx5_3"),
+        ("gpu_persistence", "Enabled", ("0000:18:00.0",), "no reading of GPU 0000:2a:00.0"),
+        ("governor", "performance", ("0-127",), "no reading of 128 of 256 CPUs"),
+    ],
+)
+def test_what_the_intent_expects_is_read_of_each_place(row: str, value: str, where: tuple[str, ...], says: str) -> None:
+    """Some of it read is not all of it."""
+    intent = with_tuning(PAIR, expected={row: value})
+    assert judged(PAIR, {}, intent=intent) == []
+    (found,) = judged(PAIR, {"node-2": {row: shows(value, *where)}}, intent=intent)
+    assert (found.subject, found.status) == (f"node-2 {row}", UNKNOWN) and says in found.why
+    # what is no list of CPUs proves nothing, and is told where it is read
+    assert judged(PAIR, {"node-2": {row: shows(value, "elsewhere")}}, intent=intent) == []
+
+
 @pytest.mark.parametrize("odd", ["none", "4"])
 def test_pfc_on_one_side_only_fails_whatever_is_expected(odd: str) -> None:
     intent = with_roce(None)

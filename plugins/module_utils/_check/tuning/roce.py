@@ -46,9 +46,14 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
         for name, seen in observed.items()
         if seen.value is not None and seen.error is None and name in nodes
     }
-    for fabric in intent.fabrics:
-        if is_infiniband(fabric) or not owns_rdma(fabric) or not find_traits(fabric).members:
-            continue
+    fabrics = [
+        fabric
+        for fabric in intent.fabrics
+        if not is_infiniband(fabric) and owns_rdma(fabric) and find_traits(fabric).members
+    ]
+    if not fabrics:
+        yield from _report_no_fabric(intent)
+    for fabric in fabrics:
         members = resolve(fabric, hcas, {}).members
         places = [
             (name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device
@@ -64,6 +69,16 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
         for row in _ROWS:
             found = _check_row(intent, fabric, row, places, nodes)
             yield from found if NVIDIA in vendors else map(_report_others, found)
+
+
+def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
+    """Report the rows of RoCE that the intent expects where no fabric is judged by them."""
+    for row in _ROWS:
+        if row.name in intent.cluster.tuning.expected:
+            why = "The row is judged on the HCAs of fabrics of Ethernet with RDMA, and the intent has none."
+            remedy = f"Take {row.name} out of rdma_cluster.tuning.expected."
+            expected = f"{row.what}: {rule_of(intent.cluster.tuning.expected[row.name])} (the intent)"
+            yield Finding(CHECK, f"rdma_cluster.tuning.expected.{row.name}", FAIL, "no fabric", expected, why, remedy)
 
 
 def _report_others(finding: Finding) -> Finding:
@@ -121,7 +136,7 @@ def _check_row(
         why = explain_why_unread(nodes[place[0]], row.name)
         if value is not None:
             by_value.setdefault(value, []).append(place)
-        elif why is not None or row.name not in _SHOWN_BY_SOME:
+        elif why is not None or row.name not in _SHOWN_BY_SOME or row.name in intent.cluster.tuning.expected:
             unread[place] = why or "the answer of node_info does not show it of this HCA"
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)

@@ -9,6 +9,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
+from ..._model.base.errors import ParseError
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import NodeHcas
@@ -16,6 +17,7 @@ from ..._model.node.tuning import NodeTuning, RowReading
 from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.node.tuning_rows.row import Level, TuningRow, fits, rule_of
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._parse.node.tuning import parse_cpu_list
 
 #: id by the check that a row names
 CHECKS = {
@@ -107,12 +109,16 @@ def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) ->
     unread: dict[str, str] = {}
     for name, node in nodes.items():
         why, readings = explain_why_unread(node, row.name), node.rows.get(row.name, ())
+        asked = bool(want.rule) and want.level == "fail" and want.source == "the intent"
+        wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
+        # an interface of the network is not there for each HCA
+        if why is None and asked and not wrong and row.check != "network":
+            why = _explain_what_is_missing(node, row.name)
         if why is not None:
             unread[name] = why
-        wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
         if wrong:
             off[name] = wrong
-        elif want.rule and want.level == "fail" and want.source == "the intent" and not readings and why is None:
+        elif asked and not readings and why is None:
             off[name] = (RowReading("absent"),)
     findings = [*_report_off(row, want, off, len(nodes), strangers), *_report_unread(row, want, unread, len(nodes))]
     return JudgedRow(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
@@ -130,6 +136,32 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
 
 def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:
     return {name for reading in node.rows.get(row, ()) for name in reading.where}
+
+
+#: rows that list the GPUs and the HCAs of a node
+_DEVICES = (("gpu_model", "GPU"), ("hca_model", "HCA"))
+
+
+def _explain_what_is_missing(node: NodeTuning, row: str) -> typing.Optional[str]:
+    """Return which GPUs, HCAs or CPUs do not show a row that others of the node show; None where all do."""
+    mine = _collect_row_devices(node, row)
+    for listed, what in _DEVICES:
+        theirs = _collect_row_devices(node, listed)
+        if mine & theirs and theirs - mine:
+            return f"no reading of {what} {names(sorted(theirs - mine))}"
+    online = _read_cpus(reading.value for reading in node.rows.get("cpus_online", ()))
+    shown_by = _read_cpus(mine)
+    if not online or not shown_by or shown_by >= online:
+        return None
+    return f"no reading of {len(online - shown_by)} of {len(online)} CPUs"
+
+
+def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
+    """Return the CPUs of some lists; none where one of these is no list of CPUs."""
+    try:
+        return frozenset().union(*map(parse_cpu_list, texts))
+    except ParseError:
+        return frozenset()
 
 
 def names(nodes: typing.Iterable[str]) -> str:
