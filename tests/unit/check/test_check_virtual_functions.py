@@ -70,7 +70,8 @@ def virtual(
     mtu: typing.Optional[int] = 1500,
 ) -> Hca:
     """``mtu=None``: its network interface is in a pod."""
-    netdevs = (Netdev(f"v{address[-1]}", "2e:4a:de:30:21:60", mtu, "down"),) if mtu else ()
+    own = f"2e:4a:de:30:{address[-4:-2]}:0{address[-1]}"
+    netdevs = (Netdev(f"v{address[-1]}", own, mtu, "down"),) if mtu else ()
     return Hca(
         address,
         rdma_device=rdma,
@@ -144,6 +145,7 @@ def test_all_agree() -> None:
         "mtu",
         "allocatable",
         "sync",
+        "hardware_addresses",
         "machine",
     ]
 
@@ -1125,6 +1127,7 @@ def test_the_physical_functions_that_are_there_are_judged_whatever_their_number(
         "mtu",
         "allocatable",
         "sync",
+        "hardware_addresses",
         "machine",
     ]
     findings = check(
@@ -1418,3 +1421,45 @@ def test_the_rdma_mode_that_the_operator_wants_of_a_node(asked: str, desired_mod
     finding = found(facts(state=state), "sync", intent)
     assert finding.status == ("fail" if words else "pass")
     assert words in finding.why
+
+
+MAC = "2e:4a:de:30:10:02"
+
+
+def addressed(physical: str, *virtuals: str, in_pods: bool = False) -> Facts:
+    """Functions with these MAC addresses."""
+    netdevs = (dataclasses.replace(PHYSICAL.netdevs[0], hardware_address=physical),)
+    vfs = []
+    for vf, address in zip(VIRTUAL, virtuals):
+        seen = (dataclasses.replace(vf.netdevs[0], hardware_address=address),)
+        held = dataclasses.replace(vf, netdevs=(), held=HeldParts(seen))
+        vfs.append(held if in_pods else dataclasses.replace(vf, netdevs=seen))
+    return facts(dataclasses.replace(PHYSICAL, netdevs=netdevs), tuple(vfs))
+
+
+@pytest.mark.parametrize(
+    ("given", "owners"),
+    [
+        (addressed("52:54:00:88:00:01", "2e:4a:de:30:10:00", MAC), []),
+        (addressed("52:54:00:88:00:01", MAC, MAC), ["2 functions"]),
+        (addressed(MAC, "2e:4a:de:30:10:00", MAC.upper()), ["2 functions"]),
+        (addressed(MAC, MAC, MAC), ["3 functions"]),
+        # a pod may have both as the parts of a bond
+        (addressed("52:54:00:88:00:01", MAC, MAC, in_pods=True), []),
+        (addressed(MAC, MAC, MAC, in_pods=True), ["3 functions"]),
+        # no address yet
+        (addressed("52:54:00:88:00:01", "00:00:00:00:00:00", "00:00:00:00:00:00"), []),
+    ],
+)
+def test_no_two_functions_have_one_mac_address(given: Facts, owners: list[str]) -> None:
+    told = [item for item in check(INTENT, given) if item.check == "virtual_functions.hardware_addresses"]
+    assert [item.measured for item in told if item.status == "fail"] == owners
+    assert all(item.subject == f"storage {MAC}" and "worker-1" in item.why for item in told if item.status == "fail")
+
+
+def test_no_function_of_another_node_has_the_mac_address_of_a_vf() -> None:
+    given = addressed("52:54:00:88:00:01", "2e:4a:de:30:10:00", MAC)
+    other = addressed("52:54:00:88:00:02", "2e:4a:de:30:10:0a", MAC, in_pods=True)
+    given = dataclasses.replace(given, nodes={**given.nodes, "worker-2": other.nodes["worker-1"]})
+    (told,) = [item for item in check(INTENT, given) if item.check == "virtual_functions.hardware_addresses"]
+    assert (told.status, told.measured) == ("fail", "2 functions") and "worker-2" in told.why

@@ -83,6 +83,7 @@ _DONE = (
     "Stages discover and fabric have judged it; after the network is made VFs are judged, and what they carry by stage"
     " bandwidth."
 )
+_INTERFACE = "Names and addresses of an interface of the node, which pods do not use."
 _CNI = "The CNI plugin sets it when a pod takes the VF; where the intent asks for it, a pod of ours does."
 _ETHERNET_ONLY = "Nothing of InfiniBand is known by it."
 _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
@@ -167,21 +168,21 @@ ROWS: tuple[Row, ...] = (
     Row(("hcas", "hcas_after_network"), ("node.hcas(VF).name",), _NAMES),
     Row(("hcas",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken"), INFINIBAND),
     Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken")),
-    Row(("hcas",), ("node.hcas(PF).name",), _NAMES, OTHER, ROCE),
     Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, OTHER),
     Row(
         ("hcas", "hcas_after_network"),
         _under(
             _PF,
             "netdevs[].name",
-            "netdevs[].hardware_address",
             "netdevs[].port_guid",
             "netdevs[].subnet_prefix",
             "netdevs[].queue_pair",
             "netdevs[].port",
         ),
-        "Names and addresses of an interface of the node, which pods do not use.",
+        _INTERFACE,
     ),
+    Row(("hcas_after_network",), _under(_PF, "netdevs[].hardware_address"), _INTERFACE),
+    Row(("hcas",), _under(_PF, "netdevs[].hardware_address"), _INTERFACE, ("unread", "broken")),
     Row(
         ("hcas",),
         _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"),
@@ -238,7 +239,6 @@ ROWS: tuple[Row, ...] = (
         _BAD,
         ROCE,
     ),
-    Row(("hcas",), _under(_PF, "pci.address"), "The kernel has no two functions of one address.", OTHER),
     Row(
         ("hcas",),
         _under(_PF, "pci.driver"),
@@ -1086,9 +1086,16 @@ ROWS: tuple[Row, ...] = (
     # after the network
     Row(
         ("hcas_after_network",),
-        _under(_PF, "rdma_device", "pci.address"),
-        "The kernel has no two functions of one name or address.",
+        _under(_PF, "rdma_device"),
+        "The kernel has no two functions of one name.",
         OTHER,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(_PF, "pci.address"),
+        "The kernel has no two functions of one address.",
+        OTHER,
+        INFINIBAND,
     ),
     Row(
         ("hcas_after_network",),
@@ -1118,13 +1125,18 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("hcas_after_network",), _under(_PF, "ports[].mtu"), "The interface's MTU is compared."),
     Row(("hcas_after_network",), _under(f"{_VF}.", "rdma_device"), "It has a device, whatever its name.", _BAD),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.netdevs[].", "hardware_address"),
+        "Any address of its own will do.",
+        ("unread", "broken"),
+    ),
     Row(("hcas_after_network",), _under(f"{_VF}.", "netdevs", "netdevs[]"), "A pod may have it.", on=ROCE, warns=True),
     Row(
         ("hcas_after_network",),
         _under(
             f"{_VF}.netdevs[].",
             "name",
-            "hardware_address",
             "state",
             "port_guid",
             "subnet_prefix",

@@ -117,12 +117,12 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "discover.hardware_addresses": Explanation(
         means=(
-            "NICs of an Ethernet fabric on two nodes have one MAC address. A switch sends the packets of one to the"
+            "Two NICs of an Ethernet fabric have one MAC address. A switch sends the packets of one to the"
             " other. If the inventory has one machine under two names, the second node was never looked at."
         ),
         measured=(
             "`address` of each network interface in sysfs, of the NICs that an Ethernet fabric of the intent selects."
-            " Interfaces of one node are not compared, because the parts of a bond share one."
+            " The parts of a bond of one node share one."
         ),
         causes=(
             "`ansible_host` of two nodes leads to one machine.",

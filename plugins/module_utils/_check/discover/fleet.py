@@ -15,7 +15,7 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 
-_NO_ADDRESS, _ONE_NODE = "00:00:00:00:00:00", "each on one node"
+_NO_ADDRESS, _ONE_NIC = "00:00:00:00:00:00", "each on one NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
@@ -80,23 +80,23 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
 
 
 def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Compare the MAC addresses of the NICs of Ethernet fabrics between nodes. Within a node the parts of a bond share
-    one.
+    """Compare the MAC addresses of the NICs of Ethernet fabrics. The parts of a bond of a node share one.
 
     One machine under two names of the inventory shows here too: its facts would count for both.
     """
     fabrics = [fabric for fabric in intent.fabrics if find_traits(fabric).members and not is_infiniband(fabric)]
-    owners: dict[str, dict[str, str]] = {}
+    owners: dict[str, dict[tuple[str, str], str]] = {}
     for name, node in nodes.items():
         for hca in list_fitting(fabrics, node):
             for netdev in hca.netdevs:
                 address = netdev.hardware_address.lower()
                 if address and address != _NO_ADDRESS:
-                    owners.setdefault(address, {}).setdefault(name, f"{name} {hca.name} ({netdev.name})")
+                    place = (name, netdev.bond or hca.name)
+                    owners.setdefault(address, {}).setdefault(place, f"{name} {hca.name} ({netdev.name})")
     shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}
     if owners and not shared:
-        measured = f"{len(owners)} MAC addresses, none on two nodes"
-        return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NODE)]
+        measured = f"{len(owners)} MAC addresses, none on two NICs"
+        return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NIC)]
     return [_report_shared_address(address, named) for address, named in sorted(shared.items())]
 
 
@@ -114,8 +114,8 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
         "discover.hardware_addresses",
         f"MAC address {address}",
         FAIL,
-        f"on {len(owners)} nodes",
-        _ONE_NODE,
+        f"on {len(owners)} NICs",
+        _ONE_NIC,
         why,
         remedy,
     )

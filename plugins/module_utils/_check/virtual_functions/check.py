@@ -27,6 +27,7 @@ from .count import check_count
 from .desired import find_other_rdma_mode
 from .devices import check_driver, check_rdma, check_report
 from .function_reports import FunctionReports
+from .hardware_addresses import check_addresses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +109,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not membership.resolved:
             findings.append(_report_unresolved(membership))
             continue
+        everywhere: list[FunctionReports] = []
         for name, node in read.items():
             functions = _list_functions(fabric, membership, name, node, facts.operators)
+            everywhere += functions
             findings.append(_list_members(fabric, name, functions))
             # those that are there are judged whatever their number: a waiver of a missing one is about that one
             for layers in functions:
@@ -125,6 +128,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
+        if not is_infiniband(fabric):
+            findings += check_addresses(fabric.name, everywhere)
     if facts.operators is not None:
         answers = (
             machines.collect_answers("hcas_after_network", facts.nodes),

@@ -88,6 +88,23 @@ EXPLAINED: dict[str, Explanation] = {
             " `kubectl delete pod` of it on the node. Give each node GUIDs of its own."
         ),
     ),
+    "virtual_functions.hardware_addresses": Explanation(
+        means=(
+            "A virtual function of a fabric of Ethernet has the MAC address of another function of it. A switch sends"
+            " the packets of one to the other, and pods on both lose connections."
+        ),
+        measured=(
+            "The MAC address of each interface of the physical and virtual functions of the fabric, on the nodes and in"
+            " their pods. Virtual functions of one node that are all in pods may share one, as the parts of a bond do."
+        ),
+        causes=(
+            "A script or udev rule sets the same address on each node.",
+            "A node was cloned with addresses that are kept in its configuration.",
+            "A pod asks for an address that another one has (annotation k8s.v1.cni.cncf.io/networks).",
+        ),
+        look=("ip link show DEVICE", "ip -br link"),
+        remedy="Remove what sets the address, and make the functions anew, or set one for each with `ip link set`.",
+    ),
     "virtual_functions.link_state": Explanation(
         means="Links of virtual functions do not come up, so pods on them see a dead port.",
         measured="The link state that was set (`ip link`), and the state of their ports, on the node and in pods.",

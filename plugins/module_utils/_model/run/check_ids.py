@@ -139,6 +139,7 @@ WHAT = {
         "count",
         "driver",
         "guids",
+        "hardware_addresses",
         "link_state",
         "machine",
         "members",

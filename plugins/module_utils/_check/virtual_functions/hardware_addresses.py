@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The MAC addresses of the VFs of Ethernet fabrics: no two functions have one. Check id:
+``virtual_functions.hardware_addresses``.
+
+A CNI plugin sets the address of a VF only where a pod asks for one, and the networks of the collection ask for none. So
+a pod sends from the address that its VF has. Stage discover compares the physical functions.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.node.hca import Hca
+from ..._model.run.findings import FAIL, Finding, ok
+from .function_reports import FunctionReports
+
+_CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "1 function"
+#: of an interface whose address the driver has not set
+_NO_ADDRESS = "00:00:00:00:00:00"
+
+
+class _Owner(typing.NamedTuple):
+    """:ivar in_pod: a pod has it, and may have set its address, such as for a bond in the pod"""
+
+    node: str
+    function: str
+    is_virtual: bool
+    in_pod: bool
+
+
+def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) -> list[Finding]:
+    """Find VFs that have the MAC address of another function of the fabric.
+
+    :param functions: of all nodes
+    """
+    owners: dict[str, list[_Owner]] = {}
+    for layers in functions:
+        for hca in (layers.hca, *layers.vfs):
+            for address in _list_addresses(hca):
+                owners.setdefault(address, []).append(
+                    _Owner(layers.node, hca.name, hca.is_virtual, hca.is_virtual and not hca.netdevs)
+                )
+    shared = {address: its for address, its in sorted(owners.items()) if _is_conflict(its)}
+    count = sum(any(owner.is_virtual for owner in its) for its in owners.values())
+    if not shared:
+        measured = f"{count} MAC addresses of VFs, all different"
+        return [ok(_CHECK, f"{fabric}, all nodes", measured, "all different")] if count else []
+    return [_report(fabric, address, its) for address, its in shared.items()]
+
+
+def _list_addresses(hca: Hca) -> set[str]:
+    found = {netdev.hardware_address.lower() for netdev in hca.all_netdevs}
+    return found - {"", _NO_ADDRESS}
+
+
+def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
+    """Return whether functions may not share an address: all of them VFs in pods of one node may be parts of a bond."""
+    one_node = len({owner.node for owner in owners}) == 1
+    bonded = one_node and all(owner.in_pod for owner in owners)
+    return len(owners) > 1 and any(owner.is_virtual for owner in owners) and not bonded
+
+
+def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Finding:
+    names = folded([f"{owner.node} {owner.function}" for owner in owners], 8)
+    why = f"Kernel: these functions have one MAC address: {names}. A switch sends the packets of one to the other."
+    remedy = (
+        "Find out who sets it: ip link show of the physical function, a udev rule, or the pod's network annotation."
+        " Make the VFs anew, or give each an address of its own (ip link set PF vf NUMBER mac ADDRESS)."
+    )
+    return Finding(_CHECK, f"{fabric} {address}", FAIL, f"{len(owners)} functions", _EXPECTED, why, remedy)
