@@ -21,6 +21,8 @@ from .run.test_pairs import Api
 DEVICES = ("mlx5_21", "mlx5_22")
 #: GB/s of a rail of 392 Gb/s, and of the inside of a node
 RAIL, INSIDE = 49.0, 370.0
+#: seconds of a test, by the defaults of the intent
+LIMIT = 300
 GIB = 1 << 30
 FABRIC: dict[str, typing.Any] = {
     "name": "compute",
@@ -164,6 +166,7 @@ class NcclApi(Api):
     :ivar rccl: the library is AMD's, which writes its version in lines without a host
     :ivar grows: error counters that rise during a soak, by node and device: ``NAME VALUE``
     :ivar uncounted: nodes whose pods show no error counters
+    :ivar clock: that goes on while a soak runs; ``hurry`` is how many times as fast as before it runs
     :ivar unsteady: slow rails give more when a group runs again
     :ivar runs: each run of mpirun
     :ivar executed: words of daemons, by pod
@@ -184,6 +187,8 @@ class NcclApi(Api):
         self.rccl = False
         self.grows: dict[tuple[str, str], dict[str, int]] = {}
         self.uncounted: set[str] = set()
+        self.clock: typing.Any = None
+        self.hurry = 1.0
         #: readings of the counters, by pod
         self.readings: dict[str, int] = {}
         #: pods have the HCAs themselves, and no function of their own
@@ -250,6 +255,10 @@ class NcclApi(Api):
                 "mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n"
             )
         nodes = [self.node_named(host) for host in ran.hosts]
+        limit = int(ran.command[ran.command.index("-T") + 1])
+        if self.clock is not None and ran.command[ran.command.index("-n") + 1] not in ("20", "1000"):
+            # the limit of a soak is half as long again as it, and that of a test
+            self.clock.now += (limit - LIMIT) / 1.5 / self.hurry
         rails = {0, 1} if ran.gpu is None else {ran.gpu}
         slow = any((node, rail) in self.slow for node in nodes for rail in rails)
         bound = INSIDE if len(nodes) == 1 else RAIL * (1 if ran.split or ran.gpu is not None else 2)

@@ -106,8 +106,9 @@ def run(
     )
     seen = Facts(api.nodes, bandwidth=measured(api.nodes) if bandwidth else None)
     assert intent.cluster.collectives is not None
+    api.clock = Clock()
     bench = CollectivesBench(
-        typing.cast(Cluster, api), plan, intent.cluster.collectives, Clock(), lambda seconds: None, lines.append, seen
+        typing.cast(Cluster, api), plan, intent.cluster.collectives, api.clock, lambda seconds: None, lines.append, seen
     )
     facts = load(CollectivesFacts, to_data(bench.run()), "collectives")
     return facts, lines, check(intent, dataclasses.replace(seen, collectives=facts))
@@ -973,6 +974,22 @@ def test_counters_that_are_missing_or_set_back_are_unknown() -> None:
     assert judged(with_first(lower=("symbol_error",))) == {"a mlx5_21": UNKNOWN, "": PASS}
     assert judged(with_first(read=0)) == judged(with_first(device="mlx5_29")) == {"a mlx5_21": UNKNOWN, "": PASS}
     assert set(judged(lambda ran: dataclasses.replace(ran, errors=())).values()) == {UNKNOWN}
+
+
+def test_a_soak_that_is_over_before_its_time_is_unknown() -> None:
+    api = NcclApi()
+    api.hurry = 1.3
+    _facts, _lines, findings = run(api, soak_minutes=30)
+    assert soaked(findings) == {"duration": UNKNOWN, "": PASS}
+    (told,) = [item for item in findings if item.status == UNKNOWN]
+    assert told.expected == "30 minutes, by soak_minutes" and "larger soak_minutes" in told.remedy
+    api = NcclApi()
+    facts, _lines, findings = run(api, soak_minutes=1)
+    assert soaked(findings) == {"": PASS}
+    # judged again by an intent that asks for more
+    longer = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, "soak_minutes": 120}})
+    found = check(longer, Facts(api.nodes, facts, measured(api.nodes)))
+    assert soaked(found) == {"duration": UNKNOWN, "": PASS}
 
 
 def test_a_soak_that_is_slow_fails_and_one_that_dies_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

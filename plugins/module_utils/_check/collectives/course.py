@@ -35,7 +35,7 @@ from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside,
 from .latency import Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
-from .soak import judge_errors, report_none
+from .soak import DURATION, judge_duration, judge_errors, report_none
 from .surroundings import Surroundings
 
 #: collective whose small messages measure the latency
@@ -236,8 +236,10 @@ class Course:
         subject, verdict = self.subject(test), self._judge_test(test, run, ran)
         hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
         errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else ()))
+        if ran is not None and not ran.failure:
+            errors = (*judge_duration(subject, ran.seconds, self._wanted.soak_minutes), *errors)
         self._found[subject] = (*verdict.findings, *errors)
-        bad = sum(item.status != PASS for item in errors)
+        bad = sum(item.status != PASS for item in errors if not item.subject.endswith(DURATION))
         words = _describe_verdict(verdict, verdict.passes)
         return f"{words}; errors of {bad} HCAs" if bad else words
 

@@ -175,6 +175,24 @@ def _list_doubts(item: HcaErrors) -> list[tuple[str, str, str]]:
     return doubts
 
 
+#: end of the subject of a soak that was too short, and the part of the time that it may be
+DURATION, _SHORTEST = ": duration", 0.9
+
+
+def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterator[Finding]:
+    """Return a finding on a soak that did not run for the time that the intent asks for; what comes late, such as a
+    card that gets hot, was not seen then."""
+    if seconds >= _SHORTEST * 60 * minutes:
+        return
+    why = (
+        f"The soak was over after {seconds:.0f} s. The number of its repetitions is worked out from the bandwidth that"
+        " the group reached before, and it was faster, the program made fewer of them, or the run is of another intent."
+    )
+    remedy = "Run the stage again; where it stays, give a larger soak_minutes."
+    expected = f"{minutes} minutes, by soak_minutes"
+    yield Finding("collectives.soak", f"{subject}{DURATION}", UNKNOWN, f"{seconds:.0f} s", expected, why, remedy)
+
+
 def report_none(name: str) -> Finding:
     """Return the finding of a soak for which there was no group."""
     why = "No group of several nodes is proven and fast, and the soak is of one."
