@@ -590,7 +590,8 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
 def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low() -> None:
     intent = intent_of(made("macvlan", ipam={"type": "whereabouts", "range": "10.0.0.0/24"}))
     pods = tuple(
-        RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b")
+        RdmaPod("macvlan", name, f"pod-{name}", "training", interface="net1", address=address)
+        for name, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
     )
 
     def judge(intent: Intent, low: float) -> tuple[Finding, ...]:

@@ -9,10 +9,12 @@ Subnet managers, topology and error counters have files of their own.
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 from ..._analysis.fleet import unreachable_nodes
+from ..._analysis.fleet.claims import why_apart
 from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
-from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates, resolve, selects
+from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, resolve, selects
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -70,6 +72,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
     infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
     findings = _check_nodes(facts, infiniband)
+    known: list[tuple[Fabric, Membership]] = []
     for fabric in intent.fabrics:
         if not find_traits(fabric).members:
             # says what this stage does not cover, and claims nothing else
@@ -84,6 +87,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = number_by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
         findings += _check_membership(fabric, membership, world)
+        for other, its in known:
+            findings += _check_claims(other, its, fabric, membership)
+        known.append((fabric, membership))
         if is_infiniband(fabric):
             findings += _check_infiniband(fabric, membership, facts, world)
     return tuple(findings)
@@ -118,6 +124,30 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         else:
             findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))
     return findings
+
+
+def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membership) -> list[Finding]:
+    """Report ports that two fabrics take from each other, however their selectors name them."""
+    apart = why_apart(one, other)
+    if not apart:
+        return []
+    findings = []
+    for node, members in its.members.items():
+        theirs = {_key_of(member) for member in others.members.get(node, ())}
+        both = [member.hca.name for member in members if _key_of(member) in theirs]
+        if both:
+            why = f"{folded(both, _MOST_HCAS)} is on both. {apart}"
+            remedy = f"Say in select of '{one.name}' or of '{other.name}' which HCAs it leaves to the other."
+            subject = f"{one.name} and {other.name} {node}"
+            measured = f"{len(both)} HCAs on both fabrics"
+            findings.append(Finding("fabric.hcas", subject, FAIL, measured, "each HCA on one fabric", why, remedy))
+    return findings
+
+
+def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
+    """Return what tells ports of a node apart: an HCA may have two, each on a fabric of its own."""
+    name = member.hca.pci.address if member.hca.pci else member.hca.name
+    return name, member.port.number if member.port else None
 
 
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:

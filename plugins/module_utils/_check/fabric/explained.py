@@ -163,13 +163,17 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Run ibnetdiscover on that node itself and compare. Check the cable's far end.",
     ),
     "fabric.hcas": Explanation(
-        means="A node does not have `hcas_per_node` HCAs on this fabric. What its other HCAs see is said beside it.",
+        means=(
+            "A node does not have `hcas_per_node` HCAs on this fabric. What its other HCAs see is said beside it. Or an"
+            " HCA of a node is on two fabrics that take it from each other."
+        ),
         measured="Which subnet manager each port of the node sees. HCAs that see the fabric's manager are on it.",
         causes=(
             "A port is down: cable, transceiver, switch port.",
             "A cable is in another fabric's switch.",
             "The port could not be asked: ib_umad is not loaded, no device node, no right (unknown).",
             "`hcas_per_node` is wrong for this model of server.",
+            "Two fabrics name one HCA in different ways, such as by its vendor and by its address.",
         ),
         look=(
             "ibstat",

@@ -13,28 +13,22 @@ import itertools
 import operator
 import typing
 
+from ..._analysis.fleet.claims import why_apart
 from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import find_traits, is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma
+from ..._model.intent.profiles import (
+    find_traits,
+    is_infiniband,
+    isolates_rdma,
+    may_share,
+    needs_nic_policy,
+    owns_rdma,
+)
 from ..._model.run.findings import FAIL, Finding, ok
 
-#: profiles that may stand on the same HCAs: neither takes them from the other
-_TOGETHER = tuple(
-    map(
-        frozenset,
-        (
-            ("macvlan",),
-            ("macvlan", "sriov_ethernet"),
-            ("macvlan", "rdma_shared"),
-            ("ipoib",),
-            ("ipoib", "sriov_infiniband"),
-            ("ipoib", "rdma_shared"),
-            ("rdma_shared", "sriov_ethernet"),
-            ("rdma_shared", "sriov_infiniband"),
-        ),
-    )
-)
+#: a vendor here and an address there may be one HCA, which the nodes alone show
+_UNCLAIMED = "no HCA that two of them name alike; stage fabric compares those of the nodes"
 
 
 def check(intent: Intent) -> list[Finding]:
@@ -99,9 +93,7 @@ def _check_claims(intent: Intent) -> list[Finding]:
         findings += run_rule(
             _check_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select"
         )
-    return findings or [
-        ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")
-    ]
+    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", _UNCLAIMED)]
 
 
 def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
@@ -113,23 +105,9 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
             place,
             claim,
             f"nothing that {other_place} takes as well",
-            _explain_conflict(fabric, other),
+            why_apart(fabric, other),
             remedy,
         )
-
-
-def _explain_conflict(fabric: Fabric, other: Fabric) -> str:
-    if find_traits(fabric).functions and find_traits(other).functions:
-        return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
-    for one in (fabric, other):
-        if one.profile == "host_device":
-            return (
-                f"A pod of '{one.name}' takes the interface out of the node, and what the other fabric has on it is"
-                " gone."
-            )
-        if one.network.mode == "passthru":
-            return f"In mode passthru the interface belongs to '{one.name}' alone."
-    return "Both fabrics would hand out the same device, each as if it were its own."
 
 
 def _report_unread_words(intent: Intent) -> list[Finding]:
@@ -174,10 +152,7 @@ def _shared_claim(one: Fabric, other: Fabric) -> str:
     """Return the HCA that two fabrics select and can't share; empty where they need not meet."""
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""
-    if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (
-        one.network.mode,
-        other.network.mode,
-    ):
+    if may_share(one, other):
         return ""
     for mine, theirs in ((one.select.pci, other.select.pci), (one.select.netdev, other.select.netdev)):
         if mine and theirs:

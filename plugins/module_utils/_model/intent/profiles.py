@@ -109,6 +109,24 @@ PROFILES: dict[str, Traits] = {
 }
 
 
+#: profiles that may stand on the same HCAs: neither takes them from the other
+_TOGETHER = tuple(
+    map(
+        frozenset,
+        (
+            ("macvlan",),
+            ("macvlan", "sriov_ethernet"),
+            ("macvlan", "rdma_shared"),
+            ("ipoib",),
+            ("ipoib", "sriov_infiniband"),
+            ("ipoib", "rdma_shared"),
+            ("rdma_shared", "sriov_ethernet"),
+            ("rdma_shared", "sriov_infiniband"),
+        ),
+    )
+)
+
+
 def find_traits(fabric: Fabric) -> Traits:
     """Return the row of the fabric's profile."""
     return PROFILES[fabric.profile]
@@ -118,6 +136,12 @@ def is_infiniband(fabric: Fabric) -> bool:
     """Return whether a subnet manager decides on the members of this fabric."""
     link = find_traits(fabric).link
     return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
+
+
+def may_share(one: Fabric, other: Fabric) -> bool:
+    """Return whether two fabrics may have the same HCAs."""
+    modes = (one.network.mode, other.network.mode)
+    return frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in modes
 
 
 def owns_rdma(fabric: Fabric) -> bool:
