@@ -291,3 +291,24 @@ def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: tuple[Used
         finding.subject: finding.status for finding in check(intent(), NODES, AddressFacts(taken=taken, pods=pods))
     }
     assert subjects.get("pod network") == ("warn" if warned else None)
+
+
+@pytest.mark.parametrize(
+    ("pool", "status"),
+    [
+        (dataclasses.replace(SHARED, name="other"), "warn"),
+        (SharedPool("CIDRPool", "elsewhere", "storage", "10.0.0.128/25", 28, ("worker-1",)), "warn"),
+        (dataclasses.replace(SHARED, name="other", network="10.1.0.0/24"), "pass"),
+        # that of the fabric itself
+        (SHARED, "pass"),
+    ],
+)
+def test_another_pool_of_nv_ipam_with_the_range_is_told(pool: SharedPool, status: str) -> None:
+    seen = dataclasses.replace(FREE, pools=(SHARED, *(() if pool == SHARED else (pool,))))
+    finding = found(seen, "network.address_overlap", ipam=POOL)
+    assert finding.status == status
+    assert status == "pass" or f"{pool.kind} {pool.namespace}/{pool.name}" in finding.measured
+
+
+def test_a_range_of_whereabouts_is_held_against_pools_of_nv_ipam_as_well() -> None:
+    assert found(dataclasses.replace(FREE, pools=(SHARED,)), "network.address_overlap").status == "warn"

@@ -1021,9 +1021,16 @@ ROWS: tuple[Row, ...] = (
     Row(("addresses",), ("pools",), "A pool of nv-ipam is nothing to whereabouts.", BROKEN, INFINIBAND),
     Row(
         ("addresses",),
-        ("pools", "pools[]", "pools[].kind", "pools[].namespace", "pools[].name"),
+        ("pools", "pools[]"),
         "The stage makes the pool, and waits for shares of it.",
         on=ROCE,
+    ),
+    Row(
+        ("addresses",),
+        ("pools[].kind", "pools[].namespace", "pools[].name"),
+        "A pool of another name with the same range is named, and keeps no fabric from being made.",
+        on=ROCE,
+        warns=True,
     ),
     Row(
         ("addresses",),

@@ -50,11 +50,8 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_check_free(fabric, pool, nodes, seen))
         else:
             findings.append(_check_pool(fabric, pool, nodes, seen))
-        findings.append(
-            _check_overlap(
-                fabric, ipam, pool.network, [taken for taken in seen.taken if not _is_ours(taken.owner, ours)]
-            )
-        )
+        taken = [item for item in seen.taken if not _is_ours(item.owner, ours)]
+        findings.append(_check_overlap(fabric, ipam, pool.network, [*taken, *_list_other_pools(intent, seen.pools)]))
     return (*findings, *_check_compared(seen))
 
 
@@ -62,6 +59,15 @@ def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
     """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
     measurement has left."""
     return owner in networks or owner.startswith(f"{MEASURING}/")
+
+
+def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typing.Iterator[UsedNetwork]:
+    """Return the networks of the pools of nv-ipam that no fabric of the intent names: an attachment of somebody else
+    takes its addresses from each."""
+    ours = {(fabric.pool.kind, fabric.pool.namespace, fabric.pool.name) for fabric in intent.fabrics if fabric.pool}
+    for pool in pools:
+        if (pool.kind, pool.namespace, pool.name) not in ours and _is_network(pool.network):
+            yield UsedNetwork("attachment", pool.network, f"{pool.kind} {pool.namespace}/{pool.name}", "nv-ipam")
 
 
 def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:

@@ -12,10 +12,13 @@ EXPLAINED: dict[str, Explanation] = {
             "The range of a fabric, or one of its routes, meets a network that the cluster uses already. A pod would"
             " send what is meant for the other into the wrong one."
         ),
-        measured="Ranges and routes of the intent against networks of pods, services, nodes and other attachments.",
+        measured=(
+            "Ranges and routes of the intent against networks of pods and services, addresses of nodes, and networks of"
+            " other attachments and pools of nv-ipam."
+        ),
         causes=(
             "The range was taken at random out of 10.0.0.0/8.",
-            "Two attachments share a range (warn), on purpose or since a tenant made one of them.",
+            "Two attachments or pools of nv-ipam share a range (warn), on purpose or since a tenant made one of them.",
             "A node shows something else than its addresses (unknown, of that node alone).",
             "Something could not be read (unknown).",
         ),
