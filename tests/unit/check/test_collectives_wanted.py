@@ -106,6 +106,15 @@ def test_what_cannot_be_meant_is_named_with_its_key(more: dict[str, typing.Any],
     assert mistake.key == key and all((mistake.measured, mistake.expected, mistake.why, mistake.remedy))
 
 
+def test_the_nodes_of_leaves_are_those_of_the_inventory() -> None:
+    wanted = dataclasses.replace(of(), leaves={"su-1": ("node-1", "nodee-2"), "su-2": ("node-3", "ghost")})
+    told = find_mistakes(wanted, FABRICS, ("node-1", "node-2", "node-3"))
+    assert [(item.key, item.measured) for item in told] == [("leaves[su-1]", "nodee-2"), ("leaves[su-2]", "ghost")]
+    assert "did you mean 'node-2'" in told[0].expected
+    # where the inventory has no nodes, that is told
+    assert find_mistakes(wanted, FABRICS) == ()
+
+
 def test_one_of_several_fabrics_must_be_named() -> None:
     (mistake,) = find_mistakes(of(fabric=None), FABRICS)
     assert mistake.key == "fabric" and "fabrics with RDMA" in mistake.measured

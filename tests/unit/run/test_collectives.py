@@ -178,6 +178,13 @@ def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> No
     assert len(api.removed_logs) == 4 + 2 * 2 + 4 and len(set(api.removed_logs)) == 7
 
 
+def test_leaves_that_name_none_of_the_nodes_are_no_leaves() -> None:
+    _facts, _lines, findings = run(NcclApi(), leaves={"su-1": ["node-a", "node-b"], "su-2": ["node-c", "node-d"]})
+    (told,) = [item for item in findings if item.status == UNKNOWN]
+    assert (told.check, told.subject) == ("collectives.steps", "compute leaves")
+    assert told.measured == "none of 4 nodes is in leaves" and "as the inventory does" in told.remedy
+
+
 @pytest.mark.parametrize("leaf_of_h", ["", "leaf-0"])
 def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_node(
     monkeypatch: pytest.MonkeyPatch, leaf_of_h: str

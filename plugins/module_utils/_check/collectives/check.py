@@ -334,6 +334,11 @@ def _report_without_leaf(
             )
             remedy = f"{HOW}; or name the leaves in the intent: rdma_cluster.collectives.leaves."
             yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "not known", expected, why, remedy)
+        if len(usable) > 1 and wanted.leaves:
+            why = "The intent names no leaf of any of these nodes, so the steps by leaves were left out."
+            remedy = "Name the nodes in rdma_cluster.collectives.leaves as the inventory does, or take leaves out."
+            measured = f"none of {len(usable)} nodes is in leaves"
+            yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
         return
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():

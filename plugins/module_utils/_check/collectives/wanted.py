@@ -7,7 +7,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.load_error import nearest
 from ..._model.base.rules import run_rule, run_rules
+from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.collectives import Collectives
@@ -39,9 +41,18 @@ class Mistake:
     remedy: str
 
 
-def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> tuple[Mistake, ...]:
-    """Return what can't be meant, key by key; nothing of keys that could not be read."""
-    return (*run_rule(_check_fabric, wanted, fabrics), *run_rules((_check_run, _check_leaves, _check_floors), wanted))
+def find_mistakes(
+    wanted: Collectives, fabrics: typing.Sequence[Fabric], nodes: typing.Collection[str] = ()
+) -> tuple[Mistake, ...]:
+    """Return what can't be meant, key by key; nothing of keys that could not be read.
+
+    :param nodes: of the inventory; none where they are not known
+    """
+    return (
+        *run_rule(_check_fabric, wanted, fabrics),
+        *run_rules((_check_run, _check_leaves, _check_floors), wanted),
+        *run_rule(_check_nodes_of_leaves, wanted, nodes),
+    )
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
@@ -121,6 +132,17 @@ def _check_leaves(wanted: Collectives) -> typing.Iterator[Mistake]:
                 expected = f"not beside {leaf_of[node]}"
                 yield Mistake(f"leaves[{leaf}]", node, expected, why, "Name each node once.")
             leaf_of.setdefault(node, leaf)
+
+
+def _check_nodes_of_leaves(wanted: Collectives, known: typing.Collection[str]) -> typing.Iterator[Mistake]:
+    names = frozenset(known)
+    for leaf, nodes in wanted.leaves.items() if names else ():
+        strange = [node for node in nodes if node not in names]
+        if strange:
+            why = "The inventory has no nodes of these names, so the leaf would have fewer nodes, and nobody is told."
+            expected = f"nodes of the inventory's group rdma_nodes{nearest(strange[0], known)}"
+            remedy = "Name nodes as the inventory does."
+            yield Mistake(f"leaves[{leaf}]", folded(strange, 8), expected, why, remedy)
 
 
 def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:

@@ -81,7 +81,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += run_rule(tuning.check, intent)
     findings += run_rule(pod_security.check, intent)
     findings += run_rule(_check_measures, intent)
-    findings += run_rule(_check_collectives, intent)
+    findings += run_rule(_check_collectives, intent, facts.nodes)
     findings += run_rule(check_waivers, intent)
     findings += run_rule(operators.check, intent)
     findings += run_rule(powers.check, intent)
@@ -279,7 +279,7 @@ def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
         yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")
 
 
-def _check_collectives(intent: Intent) -> list[Finding]:
+def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:
     """Judge what is wanted of collectives; nothing where nothing is."""
     wanted = intent.cluster.collectives
     if wanted is None:
@@ -288,7 +288,7 @@ def _check_collectives(intent: Intent) -> list[Finding]:
         refuse_value(
             "collectives", f"rdma_cluster.collectives.{item.key}", item.measured, item.expected, item.why, item.remedy
         )
-        for item in find_mistakes(wanted, intent.fabrics)
+        for item in find_mistakes(wanted, intent.fabrics, nodes)
     ]
     return findings or [
         ok(
