@@ -261,6 +261,20 @@ def test_the_driver_of_the_gpus(policy: DriverPolicy, more: dict[str, typing.Any
     assert found.status == status and says in f"{found.measured} {found.why} {found.remedy}"
 
 
+@pytest.mark.parametrize(("names", "missing"), [(("a", "b"), 0), (("a", "b", "c"), 1), ((), 0)])
+def test_nodes_of_the_inventory_that_the_cluster_does_not_show_are_not_left_out(
+    names: tuple[str, ...], missing: int
+) -> None:
+    """Of the hosts that are there is not of all."""
+    seen = OperatorsSeen(hosts=tuple(dataclasses.replace(UBUNTU, name=name) for name in ("a", "b")))
+    nodes = {name: ObservedHcas(NodeHcas(())) for name in names}
+    told = [item for item in check(intent_of(), seen, {}, nodes, False) if item.subject.endswith(", nodes")]
+    assert [(item.status, item.measured) for item in told] == (
+        [("unknown", "1 of 3 nodes not known")] if missing else []
+    )
+    assert [item for item in check(intent_of(None), seen, {}, nodes, False) if "nodes" in item.subject] == []
+
+
 def test_another_version_than_the_one_that_runs_is_told_as_new() -> None:
     there = dataclasses.replace(NVIDIAS, version="25.01", ready=True, message="old")
     found = driver([RHEL], there)

@@ -104,17 +104,17 @@ def judged(
         RdmaPod(
             "storage",
             name,
-            "pod",
+            f"pod-{name}",
             "test",
             "mlx5_2" if rdma else None,
-            "10.0.0.1",
+            f"10.0.0.{number}",
             "0000:3c:00.2",
             "net1",
             rate if rdma else None,
             252.06,
             **_PF,
         )
-        for name, rate in seen.items()
+        for number, (name, rate) in enumerate(seen.items(), 1)
     )
     pairs = []
     for one in nics:
@@ -204,8 +204,8 @@ def test_an_interface_that_pods_share_is_the_function_itself() -> None:
     # in the pod is the function, and no virtual one of it
     nics = {name: nic(None, 100.0, state="DOWN") for name in "ab"}
     pods = tuple(
-        RdmaPod("storage", name, "pod", "test", "mlx5_0", "10.0.0.1", "0000:3c:00.0", "net1", 100.0, 252.06)
-        for name in nics
+        RdmaPod("storage", name, f"pod-{name}", "test", "mlx5_0", address, "0000:3c:00.0", "net1", 100.0, 252.06)
+        for name, address in zip(nics, ("10.0.0.1", "10.0.0.2"))
     )
     (finding,) = [
         finding

@@ -83,6 +83,18 @@ def check(
             )
         return
     policies = list(_list_policies(intent, seen))
+    missing = sorted(hcas.keys() - {host.name for host in seen.hosts}) if _wants_driver(intent) else []
+    if missing:
+        why = f"The kernel and the system of these nodes are not known, so no image can be named: {folded(missing, 8)}."
+        yield Finding(
+            CHECK,
+            f"{NIC} {NIC_POLICY}, nodes",
+            UNKNOWN,
+            f"{len(missing)} of {len(hcas)} nodes not known",
+            EXPECTED,
+            why,
+            "Compare the names of the inventory with kubectl get nodes, and run the stage again.",
+        )
     for policy in policies:
         hosts = [
             host
