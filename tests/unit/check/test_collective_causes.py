@@ -93,6 +93,21 @@ def test_a_figure_above_the_floor_passes() -> None:
     assert finding.expected == "462.9 GB/s (0.9 x 514.3 GB/s, from 8 rails x 392 Gb/s, 2 nodes x 8 GPUs, nvls_tree)"
 
 
+def test_a_floor_that_sinks_with_the_inside_of_the_nodes_warns() -> None:
+    """Where all nodes are slow inside for one cause, none is unlike the others, and the floor is low as well."""
+    low = expect("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(20.0, "nvls"))
+    assert low is not None and low.floor_gbs < 20 and low.network_gbs == pytest.approx(0.9 * 392)
+    (finding,) = judge(row(8 * GIB, 20.0), floor=low)
+    assert finding.status == WARN and "352.8 GB/s" in finding.why and "nvidia-fabricmanager" in finding.remedy
+    # the figure of rails that are full needs no more
+    (finding,) = judge(row(8 * GIB, 360.0), floor=dataclasses.replace(low, most_gbs=400.0))
+    assert finding.status == PASS
+    # and the user's word stands for the hardware
+    own = ExpectedBusbw("all_reduce", 18.0, "PCIe alone between the GPUs")
+    (finding,) = judge(row(8 * GIB, 20.0), floor=low, wanted=own)
+    assert finding.status == PASS
+
+
 def test_the_algorithm_of_the_figure_is_read_from_the_log() -> None:
     log, run = log_of(), run_of(row(8 * GIB, 470.0))
     figure = pick_figure(log, run, prove_run(log, run, WANTED))

@@ -410,7 +410,7 @@ class Course:
             return self._make_verdict(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
         judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
-        passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
+        passes = {PASS: True, WARN: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         verdict = self._make_verdict(test, (*found, *judged), passes, figure, asked)
         verdict = dataclasses.replace(verdict, bound_gbs=floor.bound_gbs if floor is not None else None)

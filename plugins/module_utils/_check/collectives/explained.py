@@ -27,6 +27,10 @@ EXPLAINED: dict[str, Explanation] = {
             "Stage `bandwidth` did not measure each rail, so there is no floor (unknown).",
             "A figure above what the links carry: part of the data went another way (unknown).",
             "No group gave a figure that an entry of `expected_busbw` counts for (unknown).",
+            (
+                "The inside of the nodes is slower than the rails, and the floor is of that (warn): no"
+                " nvidia-fabricmanager, ACS, NCCL_P2P_LEVEL; or the GPUs have no NVLink."
+            ),
         ),
         look=(_LOGS, _TOPO),
         remedy="Begin with the findings of the smallest group that fails. docs/collectives.md derives the floor.",

@@ -83,12 +83,15 @@ class Floor:
     :ivar floor_gbs: what is asked for, in GB/s
     :ivar most_gbs: bound of the fastest algorithm that it may be, in GB/s
     :ivar how: the formula with its numbers, for a reader
+    :ivar network_gbs: floor that the rails alone would give, in GB/s; more than ``floor_gbs`` where the inside of the
+        nodes allows less
     """
 
     bound_gbs: float
     floor_gbs: float
     most_gbs: float
     how: str
+    network_gbs: float = 0.0
 
 
 def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
@@ -244,7 +247,11 @@ def expect(
     )
     named = "point to point" if collective == "alltoall" else algorithm or "an algorithm that the log does not name"
     how += f", {named}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
-    return Floor(least if algorithm else most, share * asked, most, how)
+    rails = [compute_network_bound_gbs(collective, item, shape, rate) for item in algorithms]
+    # a tree of two or three nodes could send more than the GPUs of a healthy node take, so no more is asked than of a
+    # ring
+    alone = min(rate, *(bound for bound in rails if bound is not None))
+    return Floor(least if algorithm else most, share * asked, most, how, share * alone)
 
 
 def spell_gbs(value: float) -> str:

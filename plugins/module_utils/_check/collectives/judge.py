@@ -12,7 +12,7 @@ import typing
 from ..._model.job.nccl import NcclChoice, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw
-from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import find_causes
 from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
@@ -180,8 +180,18 @@ def judge_figure(
             "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
         )
         return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
-    if figure.bus_gbs >= asked:
+    if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
         return (ok(check, subject, measured, how),)
+    if figure.bus_gbs >= asked and floor is not None:
+        why = (
+            f"The rails alone would give {spell_gbs(floor.network_gbs)}. The inside of the nodes allows less, and the"
+            " floor is of that: where all nodes are slow inside for one cause, none is unlike the others."
+        )
+        remedy = (
+            "See nvidia-smi topo -m, nvidia-fabricmanager and ACS on the nodes, and NCCL_P2P_LEVEL of the image. Where"
+            " the GPUs have no NVLink, say what is expected, with a reason: expected_busbw."
+        )
+        return (Finding(check, subject, WARN, measured, how, why, remedy),)
     own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
     why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
