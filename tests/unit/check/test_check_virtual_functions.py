@@ -472,6 +472,20 @@ def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(
     assert finding.status == ("fail" if why else "pass") and why in (finding.why or "")
 
 
+def test_an_mtu_that_nobody_asks_for_is_compared_between_the_nodes() -> None:
+    def look(*mtus: int, asked: typing.Optional[int] = None) -> list[tuple[str, str, str]]:
+        nodes = {}
+        for number, mtu in enumerate(mtus):
+            vfs = tuple(virtual(address, mtu=value) for address, value in zip(ADDRESSES, (mtu, mtu)))
+            nodes[f"n{number}"] = ObservedHcas(NodeHcas((PHYSICAL, *vfs)))
+        found_ones = check(ask(mtu=asked) if asked else INTENT, Facts(nodes))
+        return [(item.subject, item.status, item.measured) for item in found_ones if item.subject.endswith(" MTU")]
+
+    assert look(9000, 9000) == []
+    assert look(9000, 9000, 1500) == [("storage n2 MTU", "unknown", "1500")]
+    assert look(9000, 1500, asked=9000) == [], "each function is compared with the intent"
+
+
 def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers() -> None:
     assert found(facts(), "mtu").status == "pass"
     assert found(facts(state=interface(mtu=9000)), "mtu").status == "fail"

@@ -107,8 +107,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not membership.resolved:
             findings.append(_report_unresolved(membership))
             continue
+        of_nodes: list[FunctionReports] = []
         for name, node in read.items():
             functions = _list_functions(fabric, membership, name, node, facts.operators)
+            of_nodes += functions
             findings.append(_list_members(fabric, name, functions))
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
                 findings += _check_function(layers)
@@ -123,6 +125,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
+        findings += vf_settings.compare_mtus(fabric, of_nodes)
     if facts.operators is not None:
         answers = (
             machines.collect_answers("hcas_after_network", facts.nodes),
