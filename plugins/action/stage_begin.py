@@ -91,12 +91,12 @@ class ActionModule(ControllerAction):
         show(access)
         check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
-        if options["resume_from"]:
-            return resume_run(options, nodes, check_mode)
         values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(nodes, variables)
-        names = (*list_names(variables), *of_nodes)
         strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
+        if options["resume_from"]:
+            return resume_run(options, nodes, check_mode, strict, images)
+        names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",
             "",

@@ -15,6 +15,8 @@ import typing
 
 from .._check.frame import RawIntent, StageContext, collect_ground, judge_error, judge_stage, may_start
 from .._check.resume import (
+    COLLECTION,
+    Invocation,
     ResumeError,
     before,
     check_age,
@@ -83,17 +85,25 @@ def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolde
     :raises FileError: the folder can't be written
     """
     folder = FactFolder(options["report_dir"], new_run())
-    versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
+    versions = {COLLECTION: COLLECTION_VERSION, "ansible-core": ansible_version}
     wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
     folder.begin(dataclasses.replace(start, run=folder.run, started=now(), versions=versions, **wishes))
     return folder
 
 
-def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> FactFolder:
+def resume_run(
+    options: Data,
+    nodes: typing.Sequence[str],
+    check_mode: bool,
+    strict_images: bool = False,
+    images: typing.Optional[typing.Mapping[str, str]] = None,
+) -> FactFolder:
     """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
     it are removed.
 
     :param options: of ``stage_begin``, as the user gave them
+    :param strict_images: the variable rdma_strict_images of this invocation
+    :param images: that its variables name beside those of the intent, by variable
     :raises ResumeError: there is none, or something is in the way
     :raises FileError: the folder can't be read or written
     """
@@ -109,7 +119,8 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
     damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
-    check_run(start, records, resume_from, options, tuple(map(str, nodes)))
+    invocation = Invocation(COLLECTION_VERSION, strict_images, images or {})
+    check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation)
     moment = now()
     check_age(records, resume_from, options["facts_max_age"], moment)
     check_facts(_kept_facts(FactFolder(report_dir, start.run), start, resume_from), options["facts_max_age"], moment)

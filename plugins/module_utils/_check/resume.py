@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import types
 import typing
 
 from .._model.base.errors import RdmaError
@@ -17,6 +18,8 @@ from .._model.run.findings import STAGES
 from .._model.run.records import OPEN, Record
 from .sources import CHANGES, SHARED, SOURCES, list_kinds
 
+#: name of the collection among the versions of a run
+COLLECTION = "linerate.rdma"
 # a clock may be set a little between two invocations
 _CLOCK_SECONDS = 60
 
@@ -44,18 +47,33 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
         )
 
 
+class Invocation(typing.NamedTuple):
+    """What an invocation of ansible-playbook goes on with, beside the intent and the nodes.
+
+    :ivar version: of the collection
+    :ivar strict_images: the variable rdma_strict_images
+    :ivar images: that variables name beside those of the intent, by variable
+    """
+
+    version: str
+    strict_images: bool = False
+    images: typing.Mapping[str, str] = types.MappingProxyType({})
+
+
 def check_run(
     start: RunStart,
     records: typing.Mapping[str, Record],
     resume_from: str,
     wishes: typing.Mapping[str, typing.Any],
     nodes: typing.Sequence[str],
+    invocation: Invocation,
 ) -> None:
     """Check that the run and its records allow it.
 
     :param records: of the folder, of whatever run
     :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
     :param nodes: of the inventory, as they are now
+    :param invocation: that goes on
     :raises ResumeError: they don't
     """
     again = "Run all stages, without rdma_from"
@@ -65,12 +83,25 @@ def check_run(
         if _normalize_option(wishes.get(name)) != _normalize_option(getattr(start, name))
     ]
     changed += ["the group rdma_nodes"] if sorted(nodes) != sorted(start.nodes) else []
+    changed += ["rdma_strict_images"] if invocation.strict_images != start.strict_images else []
+    changed += [
+        name
+        for name in sorted({*invocation.images, *start.images})
+        if invocation.images.get(name) != start.images.get(name)
+    ]
     if changed:
         seen = (
             f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from what run {start.run} began with, by"
             " run.json"
         )
         raise ResumeError(seen, f"{again}, or put back what it began with")
+    begun = start.versions.get(COLLECTION, "of an unknown version")
+    if begun != invocation.version:
+        seen = (
+            f"run {start.run} was begun by {COLLECTION} {begun}, and this is {invocation.version}: its stages were"
+            " judged by other rules"
+        )
+        raise ResumeError(seen, again)
     if start.check_mode:
         raise ResumeError(f"run {start.run} was in check mode, so its stages made nothing to go on with", again)
     for stage in before(resume_from):

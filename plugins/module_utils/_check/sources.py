@@ -177,6 +177,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "operators": OfCluster("operators_after_network", "operators"),
         "pods": OfCluster("vf_pods", "pods"),
         "held": OfNodes("hcas_in_use"),
+        "topologies": TOPOLOGIES,
     },
     "host": {
         "nodes": NODES,

@@ -256,6 +256,26 @@ def test_each_part_of_a_bond_is_up_and_like_the_others(changes: dict[str, typing
     assert status == "pass" or "/proc/net/bonding/bond0" in found.remedy
 
 
+@pytest.mark.parametrize("profile", ["macvlan", "host_device"])
+def test_a_node_whose_interface_has_another_mtu_is_unknown_where_the_intent_names_none(profile: str) -> None:
+    def look(*mtus: int, **changes: typing.Any) -> list[tuple[str, str, str]]:
+        nodes = {
+            f"n{number}": ObservedHcas(
+                NodeHcas((dataclasses.replace(NIC, netdevs=(dataclasses.replace(NIC.netdevs[0], mtu=mtu),)),))
+            )
+            for number, mtu in enumerate(mtus)
+        }
+        seen = discover.check(intent_of(made(profile, **changes)), discover.Facts(nodes))
+        return [(item.subject, item.status, item.measured) for item in seen if item.subject.endswith(" MTU")]
+
+    name = profile.replace("_", "-")
+    assert look(9000, 9000) == []
+    assert look(9000, 1500, 9000) == [(f"n1 {name} MTU", "unknown", "1500")]
+    assert look(1500, 9000) == [(f"n0 {name} MTU", "unknown", "1500")]
+    if profile == "macvlan":
+        assert look(9000, 1500, mtu=1500) == [], "the attachment sets it"
+
+
 def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
     found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
     assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"

@@ -12,9 +12,15 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
     ObservedSubnets,
+    ObservedTopologies,
     SeenSubnet,
+    SeenTopology,
     SubnetManager,
+    Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
@@ -474,6 +480,20 @@ def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(
     assert finding.status == ("fail" if why else "pass") and why in (finding.why or "")
 
 
+def test_an_mtu_that_nobody_asks_for_is_compared_between_the_nodes() -> None:
+    def look(*mtus: int, asked: typing.Optional[int] = None) -> list[tuple[str, str, str]]:
+        nodes = {}
+        for number, mtu in enumerate(mtus):
+            vfs = tuple(virtual(address, mtu=value) for address, value in zip(ADDRESSES, (mtu, mtu)))
+            nodes[f"n{number}"] = ObservedHcas(NodeHcas((PHYSICAL, *vfs)))
+        found_ones = check(ask(mtu=asked) if asked else INTENT, Facts(nodes))
+        return [(item.subject, item.status, item.measured) for item in found_ones if item.subject.endswith(" MTU")]
+
+    assert look(9000, 9000) == []
+    assert look(9000, 9000, 1500) == [("storage n2 MTU", "unknown", "1500")]
+    assert look(9000, 1500, asked=9000) == [], "each function is compared with the intent"
+
+
 def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers() -> None:
     assert found(facts(), "mtu").status == "pass"
     assert found(facts(state=interface(mtu=9000)), "mtu").status == "fail"
@@ -677,6 +697,37 @@ def test_guids_name_the_layer(vf: Hca, guids: dict[str, str], measured: str, tex
     finding = of_hca(ib_facts(ib_vf(0), vf, guids=guids), "guids")
     assert (finding.status, finding.measured) == ("fail", measured)
     assert finding.why.startswith(text)
+
+
+def test_a_guid_that_another_device_of_the_fabric_has() -> None:
+    """A file of GUIDs that was copied from another cluster, or the port of the subnet manager."""
+    given, guid = ib_facts(), str(ib_vf(0).node_guid)
+
+    def shown(node: FabricNode, end: LinkEnd) -> Facts:
+        switch = LinkEnd("Switch", "0x0300000000000001", 1)
+        topology = Topology((node,), (Link(end, switch, 4, "NDR"),))
+        seen = {"worker-1": ObservedTopologies((SeenTopology("mlx5_0", 1, topology),))}
+        return dataclasses.replace(given, topologies=seen)
+
+    other = FabricNode("Ca", "0x0900000000000001", "gpu-7 mlx5_0", 1)
+    mine = dataclasses.replace(other, description="worker-1 mlx5_1")
+    for facts_of in (
+        shown(dataclasses.replace(other, guid=guid), LinkEnd("Ca", guid, 1)),
+        shown(other, LinkEnd("Ca", other.guid, 1, port_guid=guid)),
+    ):
+        finding = of_hca(facts_of, "guids", subject=guid)
+        assert (finding.status, finding.measured) == ("fail", "also of gpu-7 mlx5_0 (Ca) in the topology")
+        assert "worker-1 mlx5_1" in finding.why
+    for facts_of in (
+        shown(other, LinkEnd("Ca", other.guid, 1, port_guid="0x0900000000000002")),
+        # a topology that shows virtual functions
+        shown(dataclasses.replace(mine, guid=guid), LinkEnd("Ca", guid, 1, port_guid=guid)),
+    ):
+        assert of_hca(facts_of, "guids", subject="all nodes").status == "pass"
+    master = dataclasses.replace(MASTER, guid=guid)
+    ports = {"worker-1": ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER), SeenSubnet("mlx5_9", 1, master)))}
+    finding = of_hca(dataclasses.replace(given, subnets=ports), "guids", subject=guid)
+    assert finding.measured == "also of the master subnet manager"
 
 
 def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._app import frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.version import COLLECTION_VERSION
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import Resume, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES, Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record
@@ -25,7 +26,14 @@ WISHES: dict[str, typing.Any] = {
     "waivers": None,
     "cluster": {"operator_namespace": "sriov"},
 }
-START = RunStart("run-1", "2026-01-02T03:00:00+00:00", nodes=("worker-1", "worker-2"), **WISHES)
+START = RunStart(
+    "run-1",
+    "2026-01-02T03:00:00+00:00",
+    nodes=("worker-1", "worker-2"),
+    versions={resume.COLLECTION: COLLECTION_VERSION},
+    **WISHES,
+)
+SAME = resume.Invocation(COLLECTION_VERSION)
 
 
 def record(stage: str, **changes: typing.Any) -> Record:
@@ -42,7 +50,7 @@ def records(*stages: str, **changes: typing.Any) -> dict[str, Record]:
 
 def test_a_run_may_go_on() -> None:
     resume.check_stage("network", "validate", False)
-    resume.check_run(START, records(), "network", {**WISHES, "waivers": []}, ("worker-2", "worker-1"))
+    resume.check_run(START, records(), "network", {**WISHES, "waivers": []}, ("worker-2", "worker-1"), SAME)
     resume.check_age(records(), "network", 3600, "2026-01-02T04:04:05+00:00")
     resume.check_age(
         records(discover={"started": "2026-01-02T05:00:00+00:00"}), "discover", 1, "2026-01-02T04:04:05+00:00"
@@ -94,13 +102,17 @@ def test_where_no_run_goes_on(arguments: typing.Any, said: str) -> None:
         ),
         ({}, records(), {"fabrics": [], "cluster": None}, START.nodes, "rdma_fabrics and rdma_cluster differ from"),
         ({}, records(), {}, ("worker-1",), "the group rdma_nodes differs"),
+        ({"versions": {"linerate.rdma": "0.1.0"}}, records(), {}, START.nodes, "begun by linerate.rdma 0.1.0.*rules"),
+        ({"versions": {}}, records(), {}, START.nodes, "of an unknown version"),
+        ({"strict_images": True}, records(), {}, START.nodes, "rdma_strict_images differs"),
+        ({"images": {"rdma_observers_image": "x"}}, records(), {}, START.nodes, "rdma_observers_image differs"),
     ],
 )
 def test_what_is_in_the_way(
     start: typing.Any, left: typing.Any, wishes: typing.Any, nodes: typing.Any, said: str
 ) -> None:
     with pytest.raises(resume.ResumeError, match=said):
-        resume.check_run(dataclasses.replace(START, **start), left, "network", {**WISHES, **wishes}, nodes)
+        resume.check_run(dataclasses.replace(START, **start), left, "network", {**WISHES, **wishes}, nodes, SAME)
 
 
 @pytest.mark.parametrize("moment", ["2026-01-02T04:04:06+00:00", "2026-01-02T03:00:00+00:00"])

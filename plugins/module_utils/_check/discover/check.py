@@ -21,7 +21,7 @@ from ..._model.node.clock import ObservedClock
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import clock, numa
-from .ethernet import check_ethernet, check_listed
+from .ethernet import check_ethernet, check_listed, compare_mtus
 from .fleet import check_descriptions, check_fleet, check_guids, check_hardware_addresses
 from .hcas import list_fitting
 from .infiniband import check_infiniband
@@ -71,6 +71,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 findings += check_ethernet(fabric, name, node)
             findings += check_listed(fabric, name, node, hints)
         findings += _check_pcie(intent, name, node)
+    findings += compare_mtus(intent, read)
     findings += check_fleet(intent, read)
     findings += check_guids(read)
     findings += check_hardware_addresses(intent, read)

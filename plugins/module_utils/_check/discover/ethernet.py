@@ -9,12 +9,13 @@ import typing
 
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
+from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
 from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
-from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import find_traits, moves, owns_rdma
+from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.profiles import find_traits, is_infiniband, moves, owns_rdma
 from ..._model.node.hca import Hca, Netdev, NodeHcas
-from ..._model.run.findings import FAIL, PASS, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .functions import check_driver, check_sriov
 from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, list_others
 
@@ -60,6 +61,40 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     for bond, parts in bonds.list_parts(fabric, node).items():
         findings += _check_bond(f"{name} {fabric.name} {bond}", bond, parts)
     return findings
+
+
+def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
+    """Report the nodes whose interfaces have another MTU than those of the other nodes, where pods get the interface
+    itself, or one on it, with its MTU, and the intent names none."""
+    for fabric in intent.fabrics:
+        its = find_traits(fabric)
+        if not its.members or its.functions or is_infiniband(fabric) or fabric.mtu is not None:
+            continue
+        mtus = {
+            name: {
+                netdev.mtu for hca in find_candidates(fabric, node) for netdev in hca.netdevs if netdev.mtu is not None
+            }
+            for name, node in nodes.items()
+        }
+        usual = find_usual_mtus(mtus)
+        for name, found in list_other_nodes(mtus).items() if usual is not None else ():
+            why = (
+                "The interface of this node has another MTU than those of the other nodes, and pods get it. Packets"
+                " that are larger than the smaller MTU are dropped in silence."
+            )
+            remedy = (
+                f"Set the MTU of the interface on {name} to that of the other nodes, in its network configuration and"
+                " with ip link set dev ... mtu; or name mtu of the fabric, where its profile takes it."
+            )
+            yield Finding(
+                "discover.port",
+                f"{name} {fabric.name} MTU",
+                UNKNOWN,
+                folded(sorted(map(str, found)), MOST),
+                f"{folded(sorted(map(str, usual or ())), MOST)}, as most nodes have",
+                why,
+                remedy,
+            )
 
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:

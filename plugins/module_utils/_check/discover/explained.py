@@ -264,6 +264,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The port was switched off (Disabled).",
             "The interface was never set up: VFs have no link while their physical function has none.",
             "A part of a bond is down, or has another speed or MTU than the others (warn).",
+            "The interface of a node has another MTU than those of other nodes, and the intent names none (unknown).",
         ),
         look=(
             "ibstat",

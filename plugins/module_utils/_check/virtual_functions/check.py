@@ -13,7 +13,7 @@ from ..._analysis.controllers.sync_errors import add_cause
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._model.base.text import folded
-from ..._model.infiniband.fabric import ObservedSubnets
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.kubernetes.objects import ClusterNode
@@ -39,6 +39,7 @@ class Facts:
     :ivar operators: answer of sriov_operator_info; None when it did not run
     :ivar pods: answer of vf_pods, where a network has settings for the VF of a pod
     :ivar held: answer of node_info of each node while these pods ran
+    :ivar topologies: answer of fabric_info (stage fabric), by which the GUIDs of other devices are known
     """
 
     nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -46,6 +47,7 @@ class Facts:
     operators: typing.Optional[OperatorFacts] = None
     pods: tuple[RdmaPod, ...] = ()
     held: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -130,6 +132,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 )
         if not is_infiniband(fabric):
             findings += check_addresses(fabric.name, everywhere)
+        findings += vf_settings.compare_mtus(fabric, everywhere)
     if facts.operators is not None:
         answers = (
             machines.collect_answers("hcas_after_network", facts.nodes),
@@ -137,7 +140,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
         findings += machines.check("virtual_functions.machine", facts.nodes, answers, facts.operators.nodes)
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
-        findings += guids.check_duplicate_guids(read)
+        findings += guids.check_duplicate_guids(read, guids.find_others(read, facts.topologies, subnets))
     return tuple(findings)
 
 

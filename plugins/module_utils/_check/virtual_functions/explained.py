@@ -173,6 +173,7 @@ EXPLAINED: dict[str, Explanation] = {
             "Another policy wants another MTU.",
             "A pod set it, and the function kept it.",
             "The config daemon failed with the driver's answer.",
+            "Functions of a node have another MTU than those of other nodes, and the intent names none (unknown).",
         ),
         look=(
             "ip -d link show DEVICE",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .function_reports import FunctionReports
@@ -116,9 +117,48 @@ def _is_same_guid(reported: typing.Optional[str], guid: str) -> bool:
     return guid in ("0x" + "".join(octets), "0x" + "".join(reversed(octets)))
 
 
-def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Find VFs that have the GUID of another function of any node. Stage discover finds duplicates among physical
-    functions."""
+def find_others(
+    nodes: typing.Mapping[str, NodeHcas],
+    topologies: typing.Mapping[str, ObservedTopologies],
+    subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]],
+) -> dict[str, str]:
+    """Return the GUIDs of devices that the fabric shows and that are not of these nodes, each with its device.
+
+    :param subnets: what the ports of each node see
+    """
+    found: dict[str, str] = {}
+    for observed in topologies.values():
+        for seen in observed.value or ():
+            if seen.topology is None:
+                continue
+            names = {node.guid: f"{node.called} ({node.kind}) in the topology" for node in seen.topology.nodes}
+            found.update(names)
+            for link in seen.topology.links:
+                for end in (link.a, link.b):
+                    if end.port_guid is not None:
+                        found[end.port_guid] = names.get(end.guid, f"{end.guid} in the topology")
+    for ports in subnets.values():
+        for port in ports:
+            if port.master is not None:
+                found.setdefault(port.master.guid, "the master subnet manager")
+    own = {
+        guid
+        for node in nodes.values()
+        for hca in node.hcas
+        if not hca.is_virtual
+        for guid in (hca.node_guid, *(port.guid for port in hca.all_ports))
+    }
+    # a topology that shows virtual functions calls them by the name of their node
+    ours = tuple(f"{name.partition('.')[0]} " for name in nodes)
+    return {guid: name for guid, name in found.items() if guid not in own and not name.startswith(ours)}
+
+
+def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.Mapping[str, str]) -> list[Finding]:
+    """Find VFs that have the GUID of another function of any node, or of another device of the fabric. Stage discover
+    finds duplicates among physical functions.
+
+    :param others: GUIDs of other devices of the fabric, each with its device
+    """
     owners: dict[str, dict[str, bool]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:
@@ -139,6 +179,20 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]
             remedy = "Give each node its own /etc/sriov-operator/infiniband/guids, or none; then make the VFs anew."
             findings.append(
                 Finding("virtual_functions.guids", guid, FAIL, f"{len(functions)} functions", "1 function", why, remedy)
+            )
+    for guid, functions in sorted(owners.items()):
+        virtual_ones = [name for name, virtual in functions.items() if virtual]
+        if guid in others and virtual_ones:
+            why = (
+                f"Config daemon: it gave {', '.join(virtual_ones[:8])} the GUID of {others[guid]}. The subnet manager"
+                " can't tell them apart, and one of them loses its packets."
+            )
+            remedy = (
+                "Remove the GUID from /etc/sriov-operator/infiniband/guids of the node, which may be a copy from"
+                " another cluster; then make the VFs anew."
+            )
+            findings.append(
+                Finding("virtual_functions.guids", guid, FAIL, f"also of {others[guid]}", "1 function", why, remedy)
             )
     virtual = [guid for guid, functions in owners.items() if any(functions.values())]
     if virtual and not findings:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -23,6 +24,33 @@ from .guids import NO_GUIDS, find_guid
 
 #: the value in sysfs that the CNI plugin writes for a link state of the network
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
+
+
+def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) -> typing.Iterator[Finding]:
+    """Report the nodes whose free virtual functions have another MTU than those of the other nodes, where the intent
+    names none."""
+    nodes: dict[str, set[int]] = {}
+    for layers in functions:
+        mtus = {netdev.mtu for vf in layers.vfs for netdev in vf.netdevs}
+        nodes.setdefault(layers.node, set()).update(mtu for mtu in mtus if mtu is not None)
+    usual = find_usual_mtus(nodes)
+    if fabric.mtu is not None or usual is None:
+        return
+    for node, mtus in list_other_nodes(nodes).items():
+        why = (
+            "Kernel: the virtual functions of this node have another MTU than those of the other nodes, and the intent"
+            " does not say which one is meant. Packets that are larger than the smaller MTU are dropped in silence."
+        )
+        remedy = f"Set mtu of fabric '{fabric.name}' in the intent, and run the stages network and virtual_functions."
+        yield Finding(
+            "virtual_functions.mtu",
+            f"{fabric.name} {node} MTU",
+            UNKNOWN,
+            folded(sorted(map(str, mtus)), 4),
+            f"{folded(sorted(map(str, usual)), 4)}, as most nodes have",
+            why,
+            remedy,
+        )
 
 
 def check_mtu(layers: FunctionReports) -> Finding:
