@@ -161,6 +161,7 @@ WHAT = {
         "layer",
         "link",
         "measured",
+        "packets",
         "pod",
         "rounds",
         "routing",
