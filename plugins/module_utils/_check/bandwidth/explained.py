@@ -242,6 +242,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "A prepared namespace `linerate-measure` does not allow IPC_LOCK (pod security, SCC).",
             "A taint: `pods.tolerations`.",
+            "Its address is not of `ipam`, or is one that `exclude` or `gateway` of it keeps from pods.",
         ),
         look=(
             "kubectl describe pod POD -n NAMESPACE",
