@@ -431,6 +431,42 @@ def test_a_pod_has_an_address_of_the_range(ipam: dict[str, typing.Any], expected
         assert "run stage network again" in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("ipam", "words"),
+    [
+        ({"exclude": ["10.0.0.0/30"]}, "exclude 10.0.0.0/30"),
+        ({"gateway": "10.0.0.1"}, "gateway 10.0.0.1"),
+        ({"exclude": ["10.0.0.128/25"], "gateway": "10.0.0.126"}, ""),
+        ({"type": "nv-ipam", "pool": {"name": "p", "per_node_block_size": 8}, "exclude": ["10.0.0.1/32"]}, "exclude"),
+        ({"type": "nv-ipam", "pool": {"name": "p", "per_node_block_size": 8}, "gateway": "10.0.0.1"}, "gateway"),
+        ({"type": "nv-ipam", "pool": {"name": "p", "per_node_block_size": 8}, "gateway": "10.0.0.9"}, ""),
+        (
+            {
+                "type": "nv-ipam",
+                "range": "10.0.0.0/16",
+                "pool": {"name": "p", "kind": "CIDRPool", "per_node_network_prefix": 24, "gateway_index": 1},
+            },
+            "gateway_index 1",
+        ),
+        (
+            {
+                "type": "nv-ipam",
+                "range": "10.0.0.0/16",
+                "pool": {"name": "p", "kind": "CIDRPool", "per_node_network_prefix": 24, "gateway_index": 2},
+            },
+            "",
+        ),
+    ],
+)
+def test_a_pod_has_no_address_that_ipam_keeps_for_others(ipam: dict[str, typing.Any], words: str) -> None:
+    wanted = intent({"ipam": {"type": "whereabouts", "range": "10.0.0.0/24", **ipam}})
+    finding = found(facts(), "pod", "compute a", wanted)
+    assert finding.status == ("fail" if words else "pass"), finding
+    if words:
+        assert finding.measured == "net1 10.0.0.1" and words in finding.expected
+        assert "keeps for others" in finding.why and "network-status" in finding.remedy
+
+
 def test_iterations_may_be_told_of_each_queue_pair_or_of_all() -> None:
     (fabric,) = intent().fabrics
     wanted = Intent((dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, iterations=5000)),))

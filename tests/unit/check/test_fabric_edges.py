@@ -6,6 +6,7 @@ what it says alone."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import typing
 
 import pytest
@@ -338,7 +339,9 @@ def test_of_several_answers_that_alone_of_the_port_that_was_cut_off_is_an_island
 # rails and links
 
 
-def cabled_as(nodes: int, leaves: typing.Mapping[int, typing.Sequence[typing.Optional[int]]]) -> Findings:
+def cabled_as(
+    nodes: int, leaves: typing.Mapping[int, typing.Sequence[typing.Optional[int]]], **wishes: typing.Any
+) -> Findings:
     """Rail k of each node on leaf k, but of the nodes that are named on those leaves, and on none where it is None."""
     world_nodes, subnets, topology = recabled(nodes, ())
     place = {plain_guid(number, index): (number, rail) for number in leaves for rail, index in enumerate((0, 1, 4, 5))}
@@ -359,7 +362,8 @@ def cabled_as(nodes: int, leaves: typing.Mapping[int, typing.Sequence[typing.Opt
     topologies = {
         "worker-1": ObservedTopologies(world.seen_topologies(dataclasses.replace(topology, links=tuple(links))))
     }
-    return fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies=topologies)
+    wanted = dataclasses.replace(world.fabric(), **wishes)
+    return fabrics(world.intent(wanted), nodes=world_nodes, subnets=subnets, topologies=topologies)
 
 
 #: one HCA on a wrong leaf: twelve ways
@@ -376,8 +380,29 @@ def test_a_fabric_without_rails_is_told_from_one_with_many_wrong_cables(nodes: i
     """More than eight ways of cabling, of more than a quarter of the nodes."""
     found = of(cabled_as(nodes, {nodes - place: ASTRAY[place] for place in range(odd)}), "fabric.rails")
     assert found == (
-        {"compute": "warn"} if together else {f"worker-{nodes - place} compute": "fail" for place in range(odd)}
+        {"compute": "unknown"} if together else {f"worker-{nodes - place} compute": "fail" for place in range(odd)}
     )
+
+
+@pytest.mark.parametrize("odd", [1, 8, 9, 12])
+def test_a_fabric_that_is_to_have_rails_fails_however_many_cables_are_wrong(odd: int) -> None:
+    found = of(cabled_as(20, {20 - place: ASTRAY[place] for place in range(odd)}, rails="leaf"), "fabric.rails")
+    assert found == {f"worker-{20 - place} compute": "fail" for place in range(odd)}
+
+
+@pytest.mark.parametrize("swapped", [2, 3, 5, 8])
+def test_each_node_with_swapped_cables_is_named_whoever_else_has_some(swapped: int) -> None:
+    """Its cabling may be most like that of another such node, which as many nodes have."""
+    ways = [way for way in itertools.permutations(range(4)) if way != (0, 1, 2, 3)]
+    for first in range(len(ways)):
+        wrong = {20 - place: ways[(first + 5 * place) % len(ways)] for place in range(swapped)}
+        found = of(cabled_as(20, wrong), "fabric.rails")
+        assert found == {f"worker-{number} compute": "fail" for number in wrong}, wrong
+
+
+def test_a_wrong_cabling_of_two_nodes_is_named_beside_one_that_is_more_like_it() -> None:
+    found = of(cabled_as(20, {18: (1, 2, 0, 3), 19: (1, 2, 0, 3), 20: (1, 2, 3, 0)}), "fabric.rails")
+    assert found == {f"worker-{number} compute": "fail" for number in (18, 19, 20)}
 
 
 def test_swapped_cables_are_seen_on_a_node_that_lacks_another_one() -> None:

@@ -63,6 +63,10 @@ def test_a_host_that_ucx_writes_with_its_domain_is_that_of_its_pod() -> None:
         (f"inter-node cfg#2 tag(rc_mlx5/{FIRST}:1 tcp/eth0)", WARN, "TCP beside RDMA"),
         ("inter-node cfg#2 tag(rc_mlx5/mlx5_99:1)", FAIL, "none of the HCAs"),
         ("inter-node cfg#2", UNKNOWN, "not whole"),
+        ("inter-node cfg#2 rma(cuda_ipc/cuda) am(cuda_ipc/cuda)", UNKNOWN, "1 endpoints to other hosts send by NVLink"),
+        (f"inter-node cfg#2 rma(cuda_ipc/cuda) am(rc_mlx5/{FIRST}:1)", WARN, "beside RDMA"),
+        ("inter-node cfg#2 rma(cuda_ipc/cuda) am(tcp/eth0)", FAIL, "over TCP"),
+        (f"inter-node cfg#2 am(ud_verbs/{FIRST}:1)", WARN, "unreliable datagrams"),
         (LOCAL, UNKNOWN, "nothing is proven"),
     ],
 )
@@ -73,6 +77,15 @@ def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> 
         if item.check == "training.ucx" and item.status != PASS
     ]
     assert (found.subject, found.status) == ("job-worker-0", status) and said in found.why and found.remedy
+
+
+def test_gpus_of_one_node_may_use_what_they_like() -> None:
+    assert of_hosts(log("intra-node cfg#1 rma(cuda_ipc/cuda) am(sysv/memory)", GOOD)) == {"job-worker-0": PASS}
+
+
+def test_nvlink_between_nodes_without_known_hcas_stays_unknown() -> None:
+    text = log(f"inter-node cfg#2 rma(cuda_ipc/cuda) am(rc_mlx5/{FIRST}:1)")
+    assert of_hosts(text, pods=None) == {"job-worker-0": UNKNOWN}
 
 
 def test_one_endpoint_over_tcp_among_many_fails() -> None:

@@ -335,8 +335,14 @@ def _nested(levels: int) -> typing.Any:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"attachments": ["x" * 50] * 100, "nodes": [1]}, "bytes; 3999 are the most for a fact of the cluster in a run of 2 nodes. 5301 bytes of it are attachments"),
-        ([[1], [2] * 500], "values; 222 are the most for a fact of the cluster in a run of 2 nodes. 1001 bytes of it are entry 1"),
+        (
+            {"attachments": ["x" * 50] * 100, "nodes": [1]},
+            "bytes; 3999 are the most for a fact of the cluster in a run of 2 nodes. 5301 bytes of it are attachments",
+        ),
+        (
+            [[1], [2] * 500],
+            "values; 222 are the most for a fact of the cluster in a run of 2 nodes. 1001 bytes of it are entry 1",
+        ),
         (_nested(64), "more than 64 levels of lists and mappings"),
     ],
     ids=["bytes", "values", "levels"],

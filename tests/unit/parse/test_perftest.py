@@ -73,6 +73,26 @@ def test_captures(name: str, rows: int, size: int, average: float, peak: typing.
     assert report.parameters["Link type"] == "Ethernet"
 
 
+@pytest.mark.parametrize(
+    ("name", "packet_bytes", "gid_index"),
+    [
+        ("perftest-4.5/ib_write_bw-mtu4096.client", 4096, 1),
+        ("perftest-4.5/ib_write_bw-R.client", 1024, None),
+        ("perftest-25.01/ib_write_bw-n100.client", 4096, 1),
+    ],
+)
+def test_a_report_says_by_which_packets_it_was_measured(
+    name: str, packet_bytes: int, gid_index: typing.Optional[int]
+) -> None:
+    report = parse(capture(name))
+    assert (report.packet_bytes, report.gid_index) == (packet_bytes, gid_index)
+    assert report.contradict("rxe0", 1) == ""
+    assert report.contradict("rxe1", 1) == (
+        "perftest says Device rxe0, Number of qps 1; it was asked for Device rxe1, Number of qps 1"
+    )
+    assert "asked for Device rxe0, Number of qps 8" in report.contradict("rxe0", 8)
+
+
 def test_text_and_json_of_one_run_agree() -> None:
     results = json.loads((FIXTURES / "perftest-25.01/ib_write_bw-n100.json").read_text())["results"]
     row = parse(capture("perftest-25.01/ib_write_bw-n100.client")).largest

@@ -288,6 +288,26 @@ def test_latency_is_measured_after_the_rounds_with_each_port_in_a_pair() -> None
     assert run(Api())[0].latencies == ()
 
 
+SAID = " Dual-port       : OFF\t\tDevice         : {}\n Number of qps   : {}\t\tTransport type : IB\n"
+
+
+def test_what_perftest_says_of_another_device_or_number_of_queue_pairs_is_no_figure() -> None:
+    for device, many, failure, packet_bytes in (
+        ("siw-{}", 1, "", 1024),
+        ("mlx5_99", 1, "other_run", None),
+        ("siw-{}", 4, "other_run", None),
+    ):
+
+        def say(node: str, _command: object, device: str = device, many: int = many) -> CommandResult:
+            said = f"{SAID.format(device.format(node), many)} Mtu             : 1024[B]\n{GOOD}"
+            return CommandResult("ib_write_bw", 0, said)
+
+        facts, _lines = run(Api(answers={("ib_write_bw", "client"): say}))
+        assert {(pair.failure, pair.packet_bytes) for pair in facts.pairs} == {(failure, packet_bytes)}
+        asked = [f"it was asked for Device siw-{pair.client}, Number of qps 1" for pair in facts.pairs]
+        assert not failure or all(text in pair.evidence for text, pair in zip(asked, facts.pairs))
+
+
 def test_a_latency_that_fails_is_told_and_the_bandwidth_stays() -> None:
     missing = CommandResult("ib_write_lat", 127, "stdbuf: failed to run command 'ib_write_lat': No such file")
     facts, _lines = run(Api(answers={("ib_write_lat", "server"): missing}), bandwidth={"latency": True})

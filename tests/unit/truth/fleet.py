@@ -1040,6 +1040,8 @@ class _Made:
             rail,
             0,
             sweep,
+            packet_bytes=4096 if self.shape.infiniband else 2048,
+            gid_index=None if self.shape.infiniband else 3,
         )
 
     def _job(self) -> Job:

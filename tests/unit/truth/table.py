@@ -1403,6 +1403,22 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("bandwidth",), ("pairs[].peak_gbps",), "The average counts.", ("unread", "more")),
     Row(("bandwidth",), ("pairs[].iterations",), "The average counts.", NUMBER),
+    Row(
+        ("bandwidth",),
+        ("pairs[].packet_bytes",),
+        "Larger packets than the MTU of the fabric has room for cost nothing.",
+        ("more",),
+    ),
+    Row(
+        ("bandwidth",),
+        ("pairs[].packet_bytes",),
+        "It is compared with the MTU of the fabric; what the pair carries is measured.",
+        ("less", "unread"),
+        warns=True,
+    ),
+    Row(("bandwidth",), ("pairs[].gid_index",), "GIDs of InfiniBand need no index.", on=INFINIBAND),
+    Row(("bandwidth",), ("pairs[].gid_index",), "Any but 0 is of RoCE v2.", NUMBER, ROCE),
+    Row(("bandwidth",), ("pairs[].gid_index",), "What the pair carries is measured.", ("unread",), ROCE, True),
     Row(("bandwidth",), ("pairs[].again",), "It is judged like any other."),
     Row(
         ("bandwidth",),

@@ -55,6 +55,8 @@ WISHES: tuple[Wish, ...] = (
     Wish(_NETWORK + "spoof_check", False, "virtual_functions.settings", ROCE),
     Wish(_NETWORK + "min_tx_rate", 100, "virtual_functions.settings", ROCE),
     Wish(_NETWORK + "max_tx_rate", 1000, "virtual_functions.settings", ROCE),
+    Wish(_IPAM + "exclude", ["100.64.0.0/29", "100.64.1.0/29"], "bandwidth.pod"),
+    Wish(_IPAM + "gateway", "100.64.0.1", "bandwidth.pod"),
     Wish(_SELECT + "hcas_per_node", 3, "network.allocatable"),
     Wish(_SELECT + "subnet_manager", ["0x0900000000000100"], "fabric.membership"),
     Wish(_SELECT + "pci", ["0000:99:00.0"], "discover.select"),
@@ -138,11 +140,6 @@ ELSEWHERE: typing.Mapping[str, str] = {
     _NETWORK + "meta_plugins": _MADE,
     _NETWORK + "mode": "Of macvlan, which these fleets have not.",
     _IPAM + "type": "Another one means other keys, which stage validate refuses.",
-    _IPAM + "gateway": _MADE,
-    _IPAM + "exclude": (
-        "What is excluded is judged by what is in use (network.addresses), and an address that a pod has was handed"
-        " out."
-    ),
     _IPAM + "routes": _MADE,
     _IPAM + "pool.per_node_block_size": "The stage changes the pool, and waits for shares of it.",
     _IPAM + "pool.per_node_network_prefix": "Of a CIDRPool, which these fleets have not.",

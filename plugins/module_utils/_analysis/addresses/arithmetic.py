@@ -70,6 +70,25 @@ def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
     return f"{fabric.ipam.range}, {' to '.join(ends)}" if ends else fabric.ipam.range
 
 
+def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
+    """Return the words of ipam that keep an address of the range from pods; empty where a pod may have it, where it is
+    not of the range, and where stage validate refuses the range.
+
+    :param address: of a pod on the network of the fabric; None where it is not known
+    """
+    if fabric.ipam is None or not address:
+        return ""
+    try:
+        excluded = find_pool(fabric.ipam).excludes(address)
+    except RangeError:
+        return ""
+    pool = fabric.ipam.pool
+    words = [f"exclude {', '.join(fabric.ipam.exclude)}"] if fabric.ipam.exclude else []
+    words += [f"gateway {fabric.ipam.gateway}"] if fabric.ipam.gateway is not None else []
+    words += [f"gateway_index {pool.gateway_index}"] if pool is not None and pool.gateway_index is not None else []
+    return "; ".join(words) if excluded else ""
+
+
 def count_needed_on_a_node(fabric: Fabric) -> int:
     """Addresses that the pods of one node may take at once: one for each VF, or for each pod."""
     return count_pods_on_a_node(fabric)

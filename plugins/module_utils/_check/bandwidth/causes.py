@@ -193,6 +193,12 @@ CAUSES: dict[str, Cause] = {
         "The tool ended with 0 and printed no usable figure, each time that it was tried.",
         "Zero, inf or nan come from an unstable clock on the node: see its clocksource.",
     ),
+    "other_run": Cause(
+        "perftest ran on another RDMA device, or with another number of queue pairs, than it was asked for, so its"
+        " figure is not of this pair.",
+        "Look for a script in place of ib_write_bw in the image (kubectl exec POD -- file -L /usr/bin/ib_write_bw), and"
+        " run its command by hand in the pod. Set pods.image to an image with perftest itself.",
+    ),
     "exit_code": Cause("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
     "pod": Cause("One of the two pods could not be used.", "See the finding on the pod."),
     "not_run": Cause("The measurement did not run.", "Run the stage again."),

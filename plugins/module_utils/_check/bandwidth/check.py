@@ -31,6 +31,7 @@ from .latency import check_latencies
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
+from .packets import check_packets
 from .pairs import check_pair, list_verdicts, subject_of
 from .pods import check_cleanup, check_pods
 from .port_counters import Counted
@@ -67,6 +68,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             (subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)
         ]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
+        findings += check_packets(ground, pairs)
         findings += _check_suspects(ground, pairs, plan, facts, rates)
         findings += check_left_out(fabric, pairs)
         latencies = [pair for pair in seen.latencies if pair.fabric == fabric.name]

@@ -130,6 +130,28 @@ EXPLAINED: dict[str, Explanation] = {
         look=("ib_write_lat -d mlx5_0 -s 8 -F", "cpupower idle-info", "cpupower frequency-info"),
         remedy="See stage tuning of both nodes beside two that are fast; compare the paths of the pairs.",
     ),
+    "bandwidth.packets": Explanation(
+        means=(
+            "The queue pairs that were measured send smaller packets than the MTU of the fabric has room for, or send"
+            " by RoCE v1. The figures are then of other packets than a job is to send."
+        ),
+        measured=(
+            "`Mtu` and `GID index`, as `ib_write_bw` says them of its own run, against `mtu` of the fabric, and against"
+            " RoCE v2 where the fabric has `roce`. Over rdma_cm the GID index is not judged, because rdma_cm chooses"
+            " another one."
+        ),
+        causes=(
+            "The NetworkAttachmentDefinition gives the interface in the pod no MTU.",
+            "The VF, the port or the other end has a smaller MTU than the fabric.",
+            "The interface in the pod has no address, so its device has no GID of RoCE v2.",
+            "perftest of the image does not say it, or a script stands in its place.",
+        ),
+        look=("ip link show DEVICE", "ibv_devinfo -d mlx5_0", "show_gids"),
+        remedy=(
+            "Set `mtu` of the network, so that the NetworkAttachmentDefinition names it, and compare the MTU in the pod"
+            " with that of the VF on its node. Give the interface in the pod an address (`ipam`)."
+        ),
+    ),
     "bandwidth.layer": Explanation(
         means=(
             "At which step a pair loses its bandwidth, from the cable up to the pod. A step that could not be measured"
@@ -224,6 +246,7 @@ EXPLAINED: dict[str, Explanation] = {
                 "Two pods have one address, one virtual function or one HCA, or the HCA of a pod is not the one of its"
                 " rail: the facts are of several runs, or were changed."
             ),
+            "Its address is not of `ipam`, or is one that `exclude` or `gateway` of it keeps from pods.",
         ),
         look=(
             "kubectl describe pod POD -n NAMESPACE",

@@ -124,7 +124,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
-        UNKNOWN if pair.failure in ("ping", "not_run", "pod", *LEFT_OUT) else FAIL
+        UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
     )
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
@@ -423,13 +423,13 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
 
 def list_verdicts(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
     """Return, for each pair, whether it has a figure that nothing contradicts; None where the figure is no measurement,
-    where two figures of one pair say different things that the number of queue pairs does not explain, and where an end
-    was left out. A floor that cannot be set accuses nobody.
+    where two figures of one pair say different things that the number of queue pairs does not explain, where an end was
+    left out, and where the tool measured something else. A floor that cannot be set accuses nobody.
     """
     best = ground.best(pairs)
     result: list[typing.Optional[bool]] = []
     for pair in pairs:
-        if pair.failure in LEFT_OUT or (not pair.failure and ground.doubt(pair)):
+        if pair.failure in (*LEFT_OUT, "other_run") or (not pair.failure and ground.doubt(pair)):
             result.append(None)
             continue
         findings = check_pair(ground, pair, best)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.addresses.arithmetic import outside_of
+from ..._analysis.addresses.arithmetic import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.text import folded
@@ -140,6 +140,22 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             _OUTSIDE,
             remedy,
         )
+    excluded = excluded_from(fabric, pod.address)
+    if excluded:
+        remedy = (
+            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its"
+            " network-status). Compare the exclusions in it, or in the pool of nv-ipam, with ipam of the fabric, and"
+            " run stage network again. If the address is free, take it out of exclude."
+        )
+        return Finding(
+            "bandwidth.pod",
+            subject,
+            FAIL,
+            f"{pod.interface} {pod.address}",
+            f"an address that ipam leaves to pods ({excluded})",
+            _EXCLUDED,
+            remedy,
+        )
     if pod.device is None:
         return ok(
             "bandwidth.pod",
@@ -152,6 +168,10 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     return ok("bandwidth.pod", subject, measured, expected)
 
 
+_EXCLUDED = (
+    "The pod has an address that ipam of the intent keeps for others. Two owners of one address lose packets of each"
+    " other; and what hands out addresses does not do as the intent says."
+)
 _OUTSIDE = (
     "The pod is on the network, and its address is none that ipam of the intent hands out: what was measured has other"
     " addresses than the intent asks for."

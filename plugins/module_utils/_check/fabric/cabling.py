@@ -11,7 +11,7 @@ from ..._analysis.fleet.hca_locations import Ends, group_nodes_by_layout
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership
 from ..._model.infiniband.fabric import LinkEnd
 from ..._model.intent.intent import Fabric
-from ..._model.run.findings import FAIL, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .names import MOST, Names, some
 
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
@@ -28,7 +28,9 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     """HCA k of each node must be on the leaf of the k-th HCAs of the nodes beside it.
 
     Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that
-    more nodes have. Only servers of one model are compared: the order of the slots means nothing beside another one.
+    more nodes have. Where the intent does not say that the fabric has rails, and many nodes are cabled in ways of their
+    own, it is not known whether it has some. Only servers of one model are compared: the order of the slots means
+    nothing beside another one.
     """
     expected = "HCA k of nodes side by side on one leaf"
     if fabric.rails == "none":
@@ -39,18 +41,21 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
         for group in group_nodes_by_layout(membership)
     ]
     odd = sum(len(model.odd) for model in models)
-    if odd > MOST and sum(
-        len(model.nodes[cabling]) for model in models for cabling, _rival in model.odd
-    ) > _NO_RAILS * len(cablings):
+    if (
+        fabric.rails is None
+        and odd > MOST
+        and sum(len(model.nodes[cabling]) for model in models for cabling, _rival in model.odd)
+        > _NO_RAILS * len(cablings)
+    ):
         why = (
             f"{odd} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many"
             " cables are swapped."
         )
         remedy = (
-            "If it shall have rails, compare the nodes' findings fabric.hca with the cabling plan; if not, write"
-            " 'rails: none' into the fabric."
+            "If it shall have rails, write 'rails: leaf' into the fabric, and the stage names each node and its cables."
+            " If not, write 'rails: none'."
         )
-        return [Finding("fabric.rails", fabric.name, WARN, f"{odd} ways of cabling", expected, why, remedy)]
+        return [Finding("fabric.rails", fabric.name, UNKNOWN, f"{odd} ways of cabling", expected, why, remedy)]
     findings = [
         finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)
     ]
@@ -75,8 +80,8 @@ def _check_model(
                 f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why
             )
     for cabling, rival in model.tied:
-        # each pair once
-        if nodes[cabling][0] < nodes[rival][0]:
+        # each pair once, where both are each other's
+        if (rival, cabling) not in model.tied or nodes[cabling][0] < nodes[rival][0]:
             rails = _list_differing_rails(cabling, rival)
             both = [
                 _describe_cable_ends(group[0], membership, ends, names, rails)
@@ -186,7 +191,13 @@ def _group_agreeing_cablings(cablings: typing.Collection[_Cabling]) -> dict[_Cab
 
 def _find_rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
     """For each cabling that contradicts another one, the most similar of them, and of several the one with which most
-    nodes agree."""
+    nodes agree.
+
+    The most similar one may itself be wrong, and no more nodes agree with it. Then it is the most similar one of those
+    with which more do, as far as it has as many of the same leaves: else one cable to the leaf of other nodes would
+    accuse the others of that node. Where fewer agree with the most similar one, any other will do: nobody else would
+    tell.
+    """
     by_leaf = _group_by_leaf(count)
     result = {}
     for cabling in count:
@@ -198,15 +209,26 @@ def _find_rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cablin
             if other != cabling and _list_differing_rails(cabling, other)
         }
         if near:
-            result[cabling] = max(
-                near,
-                key=lambda other: (
-                    _count_common_leaves(cabling, other),
-                    count[other],
-                    tuple(leaf or "" for leaf in other),
-                ),
-            )
+            rival = _choose_most_similar(cabling, near, count)
+            more = [other for other in near if count[other] > count[cabling] >= count[rival]]
+            same = [other for other in more if _count_shared(cabling, other) >= _count_shared(cabling, rival)]
+            likely = same or (more if count[rival] < count[cabling] else [])
+            result[cabling] = _choose_most_similar(cabling, likely, count) if likely else rival
     return result
+
+
+def _choose_most_similar(
+    cabling: _Cabling, others: typing.Iterable[_Cabling], count: typing.Mapping[_Cabling, int]
+) -> _Cabling:
+    return max(
+        others,
+        key=lambda other: (_count_common_leaves(cabling, other), count[other], tuple(leaf or "" for leaf in other)),
+    )
+
+
+def _count_shared(one: _Cabling, other: _Cabling) -> int:
+    """Count the leaves that both have, on whichever rail."""
+    return len({leaf for leaf in one if leaf} & {leaf for leaf in other if leaf})
 
 
 def _list_differing_rails(one: _Cabling, other: _Cabling) -> list[int]:

@@ -358,7 +358,8 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         measured=(
             "The leaf at the other end of each HCA's cable, compared among servers of one model by the slots of their"
-            " HCAs."
+            " HCAs. Where the intent does not say `rails` and more than a quarter of the nodes is cabled in ways of its"
+            " own, it is unknown."
         ),
         causes=(
             "Two cables of a node are swapped.",
@@ -371,7 +372,7 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "Put the cables right at one of the ends that are named. If the fabric has no rails, write `rails: none`"
-            " into it."
+            " into it; if it has, write `rails: leaf`, and each wrong cable is named."
         ),
     ),
     "fabric.rate": Explanation(

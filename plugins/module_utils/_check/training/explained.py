@@ -219,6 +219,8 @@ EXPLAINED: dict[str, Explanation] = {
             "UCX in the image is built without verbs, or its rdma-core lacks the provider.",
             "UCX_TLS or UCX_NET_DEVICES leaves RDMA out.",
             "TCP is beside RDMA in an endpoint (warn).",
+            "NVLink between nodes (cuda_ipc) carries the data of GPUs beside RDMA (warn), or alone (unknown).",
+            "UCX sends by unreliable datagrams, because it can't open RC or DC, or has very many peers (warn).",
             "The log has no line of an endpoint, or none of one of the pods, or the pods were not looked at (unknown).",
         ),
         look=("ucx_info -d", "ulimit -l", "env"),

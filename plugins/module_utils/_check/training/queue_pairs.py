@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._analysis.fleet.packets import find_least_mtu
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -17,11 +18,6 @@ from ..._model.job.nccl import NcclProcess
 from ..._model.run.findings import WARN, Finding, ok
 
 _CHECK = "training.queue_pairs"
-#: of queue pairs, in bytes
-_MTUS = (4096, 2048, 1024, 512, 256)
-#: bytes of an interface's MTU that are not data: the kernel counts the headers of RoCE so [src iboe_get_mtu], and those
-#: of IPoIB
-_ROCE_HEADERS, _IPOIB_HEADER = 96, -4
 #: on Ethernet the kernel gives this index to the link-local address, as RoCE v1 [src ib_cache_gid_set_default_gid]
 _ROCE_V1 = 0
 
@@ -34,7 +30,7 @@ def check(host: str, processes: typing.Sequence[NcclProcess], fabrics: typing.Se
     mtus = sorted({mtu for process in processes for mtu in process.mtus})
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     classes = sorted({process.environment.get("NCCL_IB_TC", "") for process in processes} - {""})
-    least = _find_least_mtu(fabrics)
+    least = find_least_mtu(fabrics)
     said = [f"MTU {_list(mtus)}"] if mtus else []
     said += [f"GID index {_list(indexes)}"] if indexes else []
     said += [f"NCCL_IB_TC {folded(classes)}"] if classes else []
@@ -70,20 +66,6 @@ def check(host: str, processes: typing.Sequence[NcclProcess], fabrics: typing.Se
         wanted = folded([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
         found.append(Finding(_CHECK, host, WARN, measured, expected, why, f"Set {wanted} in the job."))
     return found or [ok(_CHECK, host, measured, expected)]
-
-
-def _find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
-    """Return the largest MTU of queue pairs that each fabric has room for; None where one does not say its MTU."""
-    least: typing.Optional[int] = None
-    for fabric in fabrics:
-        if fabric.mtu is None:
-            return None
-        room = fabric.mtu - (_IPOIB_HEADER if is_infiniband(fabric) else _ROCE_HEADERS)
-        fits = next((mtu for mtu in _MTUS if mtu <= room), None)
-        if fits is None:
-            return None
-        least = fits if least is None else min(least, fits)
-    return least
 
 
 def _is_strange(text: str, wanted: typing.Container[typing.Optional[int]]) -> bool:

@@ -20,6 +20,9 @@ _TCP = (
     "In the pod, ucx_info -d must show rc or dc on an HCA, and ulimit -l enough. Then take UCX_TLS and UCX_NET_DEVICES"
     " out of the job, or name RDMA transports and the HCAs of the pod in them."
 )
+_WITHOUT_NVLINK = (
+    "Run the job once with UCX_TLS=^cuda_ipc, and give the log of that run: it shows what the network does."
+)
 #: names in one text, at most
 _MOST = 8
 
@@ -60,9 +63,15 @@ def judge_endpoints(
 def _judge_host(
     host: str, endpoints: typing.Sequence[UcxEndpoint], allowed: typing.Optional[typing.AbstractSet[str]]
 ) -> Finding:
-    lanes = list(dict.fromkeys(lane for item in endpoints for lane in (*item.rdma, *item.tcp)))
+    lanes = list(dict.fromkeys(lane for item in endpoints for lane in (*item.rdma, *item.tcp, *item.nvlink)))
     measured = folded(lanes, _MOST) if lanes else "no transport of a network"
     bare = [item for item in endpoints if not item.rdma and not item.tcp]
+    if bare and all(item.nvlink for item in bare):
+        why = (
+            f"{sum(item.count for item in bare)} endpoints to other hosts send by NVLink between nodes (cuda_ipc)"
+            " alone, so nothing is proven of the network."
+        )
+        return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
     if not endpoints or bare:
         why = (
             "None of its endpoints goes to another host, so nothing is proven of the network."
@@ -85,6 +94,25 @@ def _judge_host(
     if any(item.tcp for item in endpoints):
         why = "Endpoints to other hosts have TCP beside RDMA, and large messages may be split over both."
         return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, "Set UCX_TLS=^tcp, or name RDMA transports in it.")
+    beside = [item for item in endpoints if item.nvlink]
+    if beside and allowed is not None:
+        why = (
+            f"{sum(item.count for item in beside)} endpoints to other hosts have NVLink between nodes (cuda_ipc) beside"
+            " RDMA. Data of GPUs go by NVLink, and the log proves nothing of the network for them."
+        )
+        return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
+    datagrams = [item for item in endpoints if item.sends_datagrams]
+    if datagrams and allowed is not None:
+        why = (
+            f"{sum(item.count for item in datagrams)} endpoints to other hosts send by unreliable datagrams (UD) alone,"
+            " in packets of the MTU and by the CPU. UCX takes them where it can't open RC or DC, or where a process has"
+            " more peers than UCX_RC_MAX_NUM_EPS."
+        )
+        remedy = (
+            "In the pod, see that ucx_info -d shows rc or dc on the HCA. Then set UCX_TLS to rc,cuda,sm,self, or to dc"
+            " in place of rc on HCAs of NVIDIA with many peers."
+        )
+        return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, remedy)
     if allowed is None:
         why = "It is not known which HCAs the pod of this host got, so they are not held against those of the log."
         remedy = "Set training_namespace, while the pods of the job are still there."

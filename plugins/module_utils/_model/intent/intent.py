@@ -251,7 +251,8 @@ class Fabric:
     :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
     :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
     :ivar roce: of Ethernet: what its NICs must be set to; None: what NVIDIA's NIC operator sets is advice
-    :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
+    :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong.
+        None: not said, and leaf is supposed unless many nodes are cabled in ways of their own
     :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches
         choose among several (adaptive). None: not known, and nothing that is read tells it
     :ivar uplinks: of InfiniBand: links that each leaf has to other switches; None: as many as the leaves beside it
@@ -265,7 +266,7 @@ class Fabric:
     resource_name: str = ""
     ipam: typing.Optional[Ipam] = None
     pods_per_node: typing.Optional[int] = None
-    rails: typing.Literal["leaf", "none"] = "leaf"
+    rails: typing.Optional[typing.Literal["leaf", "none"]] = None
     routing: typing.Optional[typing.Literal["static", "adaptive"]] = None
     uplinks: typing.Optional[int] = None
     mtu: typing.Optional[int] = None

@@ -22,6 +22,11 @@ MOST_LANES = 64
 _LOCAL = ("self", "sysv", "posix", "cma", "knem", "xpmem", "mm", "sm", "cuda", "rocm", "gdr_copy", "ze")
 #: TCP, also as older releases name it
 _TCP = ("tcp", "sockcm", "tcpcm")
+#: between GPUs, which on systems with NVLink between machines reaches those of other ones
+#: [src openucx/ucx src/uct/cuda/cuda_ipc]
+_NVLINK = ("cuda_ipc",)
+#: unreliable datagrams, in packets of the MTU [src openucx/ucx src/uct/ib: ud_verbs, ud_mlx5; older ones ud, ud_x]
+_DATAGRAMS = ("ud_verbs", "ud_mlx5", "ud", "ud_x")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +58,16 @@ class UcxEndpoint:
     def rdma(self) -> tuple[str, ...]:
         """Return its lanes over RDMA."""
         return tuple(lane for lane in self.lanes if lane not in self.tcp and not lane.startswith(_LOCAL))
+
+    @property
+    def nvlink(self) -> tuple[str, ...]:
+        """Return its lanes from GPU to GPU, which between hosts are NVLink."""
+        return tuple(lane for lane in self.lanes if lane.partition("/")[0] in _NVLINK)
+
+    @property
+    def sends_datagrams(self) -> bool:
+        """Tell whether all of its lanes over RDMA are of unreliable datagrams."""
+        return bool(self.rdma) and all(lane.partition("/")[0] in _DATAGRAMS for lane in self.rdma)
 
     @property
     def devices(self) -> tuple[str, ...]:

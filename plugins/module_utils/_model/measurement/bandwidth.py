@@ -15,7 +15,7 @@ from ..boundary.devices import Interface, PciAddress, RdmaDevice
 from ..boundary.fabric import Gbps, LinkGbps
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Label, Subdomain
-from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Latency, Rail, RateMbps, Seconds, VlanQos
+from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Latency, Mtu, Rail, RateMbps, Seconds, VlanQos
 from ..boundary.words import Word
 from ..infiniband.counters import PortGrowth
 
@@ -154,6 +154,8 @@ class PairResult(OrderedPair):
     :ivar server_rail: of a pair between two rails; None: ``rail``
     :ivar queue_pairs: of ib_write_bw, at once; None: it did not run
     :ivar wider: the same with more of them, where it was too slow; None: it was not, or there was nothing to add
+    :ivar packet_bytes: MTU by which the client's queue pairs cut messages, as ib_write_bw says it; None: it did not
+    :ivar gid_index: of the client's GID, likewise; None over rdma_cm too, which chooses another one than is printed
     """
 
     fabric: str
@@ -180,6 +182,8 @@ class PairResult(OrderedPair):
     server_rail: typing.Optional[Rail] = None
     queue_pairs: typing.Optional[Count] = None
     wider: typing.Optional[Wider] = None
+    packet_bytes: typing.Optional[Mtu] = None
+    gid_index: typing.Optional[Count] = None
 
     @property
     def key(self) -> PairKey:

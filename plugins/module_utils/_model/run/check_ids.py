@@ -175,6 +175,7 @@ WHAT = {
         "layer",
         "link",
         "measured",
+        "packets",
         "pod",
         "rounds",
         "routing",

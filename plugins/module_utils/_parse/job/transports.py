@@ -320,11 +320,6 @@ def names_endpoint(line: str) -> bool:
     return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
 
 
-def names_endpoint(line: str) -> bool:
-    """Return whether a line is one of an endpoint, also where it is not whole."""
-    return _ENDPOINT_BEGUN.search(line[:_LONGEST_LINE]) is not None
-
-
 def classify(text: str) -> Kind:
     """Return the kind of a message; empty when it is not known here."""
     text = text[:_LONGEST]

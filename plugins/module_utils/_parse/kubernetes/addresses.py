@@ -77,6 +77,10 @@ class Pool:
         """Tell whether ``address`` is one of the range, be it excluded or not."""
         return _is_between(address, self.network, int(self.first), int(self.last))
 
+    def excludes(self, address: str) -> bool:
+        """Tell whether ``address`` is one of the range that no pod gets."""
+        return self.spans(address) and not self.hands_out(address)
+
     def hands_out(self, address: str) -> bool:
         """Return whether a pod may get ``address``."""
         parsed = _address_or_none(address)
@@ -163,6 +167,22 @@ class Blocks:
     def spans(self, address: str) -> bool:
         """Tell whether ``address`` is one that a block may have, be it excluded or not."""
         return _is_between(address, self.network, self.first, self.last)
+
+    def excludes(self, address: str) -> bool:
+        """Tell whether ``address`` is one that a block may have and no pod gets: it is excluded, or the gateway's.
+
+        The two ends of a block are not held against a pod.
+        """
+        parsed = _address_or_none(address)
+        if parsed is None or not self.spans(address):
+            return False
+        number = int(parsed)
+        index = (number - self.first) % self.size
+        return (
+            number == self.gateway
+            or index == self.gateway_index
+            or any(low <= number <= high for low, high in self.excluded)
+        )
 
     def share(self, nodes: int) -> tuple[int, int]:
         """Return how many of ``nodes`` get a block, and how many addresses the smallest block has for pods."""

@@ -43,6 +43,7 @@ _OwnKind = typing.Literal[
     "pod_gone",
     "deadline",
     "no_measurement",
+    "other_run",
     "exit_code",
 ]
 #: what failed; statuses of work completions and warnings of libibverbs are kinds of their own

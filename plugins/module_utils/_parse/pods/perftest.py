@@ -18,7 +18,8 @@ import typing
 
 from ..._model.base.errors import RdmaError
 from ..._model.boundary.fabric import GBPS
-from ..._model.boundary.numbers import LATENCY
+from ..._model.boundary.form import Range
+from ..._model.boundary.numbers import COUNT, LATENCY, MTU
 from ..._model.measurement.bandwidth import ROWS
 
 #: 1 MiB/s in Gb/s. The columns "MB/sec" (before 24.07) and "MiB/sec" are both 2^20 bytes per second
@@ -37,6 +38,7 @@ _LATENCY_COLUMNS, _NUMBER = 9, re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.AS
 # bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the
 # line
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
+_WHOLE = re.compile(r"([0-9]{1,10})(?:\[B\])?", re.ASCII)
 _RULE = re.compile(r"^\s*-{20,}\s*$")
 #: characters of a line that is of the tool, and lines before the table that may be parameters: there are 30 of them,
 #: and the patterns take long over others
@@ -76,6 +78,33 @@ class PerftestReport:
     def largest(self) -> PerftestRow:
         """Return the row of the largest message, which is the one to judge."""
         return max(self.rows, key=lambda row: row.message_bytes)
+
+    @property
+    def packet_bytes(self) -> typing.Optional[int]:
+        """Return the MTU of the RDMA device's port, by which its queue pairs cut messages; None where it says none."""
+        return self._read("Mtu", MTU)
+
+    @property
+    def gid_index(self) -> typing.Optional[int]:
+        """Return the index of the GID that its queue pairs send by; None where it says none, and over rdma_cm, which
+        chooses another one than is printed."""
+        return None if self.parameters.get("Data ex. method") == "rdma_cm" else self._read("GID index", COUNT)
+
+    def contradict(self, device: str, queue_pairs: int) -> str:
+        """Return what the tool says of its own run that is not what it was asked for; empty where it says nothing
+        else."""
+        there, many = self.parameters.get("Device", device), self.parameters.get("Number of qps", str(queue_pairs))
+        if there == device and many == str(queue_pairs):
+            return ""
+        return (
+            f"perftest says Device {there[:64]}, Number of qps {many[:16]}; it was asked for Device {device}, Number of"
+            f" qps {queue_pairs}"
+        )
+
+    def _read(self, name: str, values: Range) -> typing.Optional[int]:
+        found = _WHOLE.fullmatch(self.parameters.get(name, ""))
+        number = int(found.group(1)) if found else None
+        return number if number is not None and values.fits(number) else None
 
 
 def parse(text: str) -> PerftestReport:

@@ -222,7 +222,7 @@ class LayerTests:
             commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs)
             for at in (0, 1)
         )
-        return self._run(step, (opened[1], there), (opened[0], here))
+        return self._run(step, (opened[1], there), (opened[0], here), (devices[0], pairs))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """Return the same in each layer, by the ports of the pods on these nodes."""
@@ -278,7 +278,10 @@ class LayerTests:
         )
         opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
         step = self._run(
-            LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here)
+            LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)),
+            (opened[1], there),
+            (opened[0], here),
+            (client.device or "", pairs),
         )
         ends = [self._pod_end(pod, earlier) for pod, earlier in zip((client, server), before)]
         return dataclasses.replace(step, client=ends[0], server=ends[1])
@@ -322,8 +325,12 @@ class LayerTests:
         step: LayerStep,
         there: tuple[typing.Callable[[], Shell], commands.Command],
         here: tuple[typing.Callable[[], Shell], commands.Command],
+        asked: tuple[str, int],
     ) -> LayerStep:
-        """Return the step with its figure, or with why it has none."""
+        """Return the step with its figure, or with why it has none.
+
+        :param asked: RDMA device of the client, and queue pairs
+        """
         ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
             step = dataclasses.replace(step, commands=(line_of(ran),))
@@ -332,9 +339,13 @@ class LayerTests:
                 step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run"
             )
         try:
-            row = perftest.parse(ran.output).largest
+            report = perftest.parse(ran.output)
         except perftest.PerftestError as error:
             return dataclasses.replace(step, why=str(error)[:300])
+        other = report.contradict(*asked)
+        if other:
+            return dataclasses.replace(step, why=f"other_run: {other}"[:300])
+        row = report.largest
         return dataclasses.replace(
             step,
             average_gbps=row.average_gbps,

@@ -294,6 +294,8 @@ class PairMeasurement:
             peak_gbps=row.peak_gbps,
             message_bytes=row.message_bytes,
             iterations=row.iterations,
+            packet_bytes=report.packet_bytes,
+            gid_index=report.gid_index,
         )
         if not fabric.bandwidth.sweep:
             return result
@@ -355,9 +357,11 @@ class PairMeasurement:
         if failure is not None:
             return None, result, failure
         try:
-            return perftest.parse(ran.output), result, None
+            report = perftest.parse(ran.output)
         except perftest.PerftestError as error:
             return None, result, Failure("no_measurement", str(error))
+        other = report.contradict(client.device or "", result.queue_pairs or 1)
+        return (None, result, Failure("other_run", other)) if other else (report, result, None)
 
     def _run_both(
         self,

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How large the packets of queue pairs can be on a fabric."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import is_infiniband
+
+#: of queue pairs, in bytes
+_MTUS = (4096, 2048, 1024, 512, 256)
+#: bytes of an interface's MTU that are not data: the kernel counts the headers of RoCE so [src iboe_get_mtu], and those
+#: of IPoIB
+_ROCE_HEADERS, _IPOIB_HEADER = 96, -4
+
+
+def find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:
+    """Return the largest MTU of queue pairs that each fabric has room for; None where one does not say its MTU."""
+    least: typing.Optional[int] = None
+    for fabric in fabrics:
+        if fabric.mtu is None:
+            return None
+        room = fabric.mtu - (_IPOIB_HEADER if is_infiniband(fabric) else _ROCE_HEADERS)
+        fits = next((mtu for mtu in _MTUS if mtu <= room), None)
+        if fits is None:
+            return None
+        least = fits if least is None else min(least, fits)
+    return least

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, the packets of the queue pairs that were measured: their size against the MTU of the fabric, and on
+RoCE their version. Check id: ``bandwidth.packets``. A smaller MTU in pods than on nodes hardly lowers the figures."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.bandwidth.floors import PairLimits
+from ..._analysis.fleet.packets import find_least_mtu
+from ..._model.base.text import folded
+from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.measurement.bandwidth import PairResult
+from ..._model.run.findings import WARN, Finding, ok
+from .pairs import subject_of
+
+_CHECK = "bandwidth.packets"
+#: index of the GID that the kernel makes of the link-local address, as RoCE v1 where the device has that, which are
+#: those of NVIDIA and Broadcom [src ib_cache_gid_set_default_gid, RDMA_CORE_PORT_IBA_ROCE]
+_ROCE_V1, _VENDORS_OF_V1 = 0, frozenset(("15b3", "14e4"))
+
+
+def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typing.Iterator[Finding]:
+    """Return a finding on each thing that is wrong with the packets of a fabric, or one that says that none is; none
+    where the intent does not say what they are to be, and where nothing was measured."""
+    fabric = ground.fabric
+    measured = [pair for pair in pairs if pair.transport == "RDMA" and pair.average_gbps and not pair.failure]
+    least = find_least_mtu([fabric])
+    versions = fabric.roce is not None and fabric.pods.connection == "tcp" and not is_infiniband(fabric)
+    if not measured or not carries_rdma(fabric) or (least is None and not versions):
+        return
+    wanted = [f"packets of {least} bytes or more"] if least is not None else []
+    wanted += ["RoCE v2"] if versions else []
+    expected, found = ", ".join(wanted), []
+    unread = [
+        pair
+        for pair in measured
+        if (least is not None and pair.packet_bytes is None) or (versions and pair.gid_index is None)
+    ]
+    if unread:
+        why = "perftest of these pairs did not say the MTU, or the GID index, of its queue pairs."
+        remedy = (
+            "Run ib_write_bw in the pods by hand (its command is in the facts of the pair) and read Mtu and GID index"
+            " above the table."
+        )
+        found.append((f"not known of {_list(ground, unread)}", why, remedy))
+    small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
+    small = [pair for pair in small if (pair.packet_bytes or 0) < (least or 0)]
+    if small:
+        sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in small})], 4)
+        why = (
+            f"Queue pairs send packets of {sizes} bytes, and the MTU of the fabric ({fabric.mtu}) has room for {least}:"
+            " the interface in the pod, the VF or the port has a smaller MTU. Headers take more of the link."
+        )
+        remedy = (
+            "Compare the MTU of the interface in a pod (ip link) and active_mtu (ibv_devinfo) at both ends with mtu of"
+            " the fabric; the NetworkAttachmentDefinition must name it."
+        )
+        found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
+    old = [pair for pair in measured if versions and pair.gid_index == _ROCE_V1 and _has_v1(ground, pair)]
+    if old:
+        why = (
+            "GID index 0 of these devices is RoCE v1, whose packets have no IP header and so no DSCP: switches put them"
+            " into another queue than that of roce.dscp. The figures are of that queue."
+        )
+        remedy = (
+            "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If it has"
+            " none of RoCE v2, give its interface an address (ipam of the fabric). If it has one, set pods.image to an"
+            " image with a newer perftest, which chooses it."
+        )
+        found.append((f"RoCE v1: {_list(ground, old)}", why, remedy))
+    for text, why, remedy in found:
+        yield Finding(_CHECK, fabric.name, WARN, text, expected, why, remedy)
+    if not found:
+        sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
+        text = f"packets of {sizes or 'an unknown number of'} bytes of {len(measured)} measurements"
+        yield ok(_CHECK, fabric.name, text, expected)
+
+
+def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
+    """Return whether the device of the client has RoCE v1; so where its vendor is not known."""
+    pod, node = ground.pods.get(pair.client_end), ground.nodes.get(pair.client)
+    hca = node.at(pod.physical_function or pod.pci) if node and pod else None
+    return hca is None or hca.pci is None or hca.pci.vendor in _VENDORS_OF_V1
+
+
+def _list(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> str:
+    subjects = dict.fromkeys(subject_of(ground.fabric, pair) for pair in pairs)
+    return folded([subject[len(ground.fabric.name) + 1 :] for subject in subjects], 4)
