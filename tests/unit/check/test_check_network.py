@@ -496,7 +496,7 @@ def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric() -> Non
     ],
 )
 def test_the_attachment_and_the_policy_that_the_profile_needs_are_the_ones_that_were_applied(
-    profile: str, change: dict[str, str], subject: str
+    profile: typing.Any, change: dict[str, str], subject: str
 ) -> None:
     fabric = dataclasses.replace(MACVLAN, name="whole", profile=profile, resource_name="nic", rdma=True)
     kind = attachment_kind(fabric)

@@ -149,8 +149,8 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
 def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
     lost = "kubeconfig k in /: no answer from the API server: connection refused by https://127.0.0.1:1"
     nothing = {"where": "kubeconfig k in /", "server": "", "rights": None}
-    there = {"inventory_kind": "api_server", "inventory_where": "kubeconfig k in /"}
-    cases: typing.Sequence[tuple[dict[str, typing.Any], dict[str, str], str]] = [
+    there: dict[str, typing.Any] = {"inventory_kind": "api_server", "inventory_where": "kubeconfig k in /"}
+    cases: typing.Sequence[tuple[dict[str, typing.Any], dict[str, typing.Any], str]] = [
         ({**nothing, "error": lost}, there, "validate.api_server"),
         (
             {**nothing, "error": "kubeconfig k in /: no answer from the API server within 30 s"},

@@ -39,7 +39,9 @@ def test_a_look_reads_each_kind_that_the_registry_places_on_a_node() -> None:
 
 
 def test_each_fact_that_several_stages_share_has_a_place() -> None:
-    assert {source.kind for source in (*SHARED, NEIGHBOURS)} == set(list_kinds_at(NODE, FABRIC, TOPOLOGY, SWITCHES))
+    assert {*(source.kind for source in SHARED), NEIGHBOURS.kind} == set(
+        list_kinds_at(NODE, FABRIC, TOPOLOGY, SWITCHES)
+    )
 
 
 def test_the_form_of_each_compared_kind_is_that_of_a_stage() -> None:

@@ -9,6 +9,7 @@ import types
 import typing
 
 import pytest
+from ansible import constants
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
@@ -144,7 +145,7 @@ def test_the_inventory_keeps_why_it_gives_no_nodes(
     # whoever wants that an inventory can be read has an error
     for name in ("INVENTORY_UNPARSED_IS_FAILED", "INVENTORY_ANY_UNPARSED_IS_FAILED"):
         with monkeypatch.context() as set_in_configuration:
-            set_in_configuration.setattr(nodes.constants.config, "get_config_value", name.__eq__)
+            set_in_configuration.setattr(constants.config, "get_config_value", name.__eq__)
             with pytest.raises(AnsibleParserError) as refused:
                 plugin.parse(None, None, "x")
         assert expected[0] in str(refused.value)

@@ -90,9 +90,9 @@ def test_tags_are_judged_where_all_playbooks_are_those_of_the_collection() -> No
 @pytest.fixture
 def lookup(monkeypatch: pytest.MonkeyPatch) -> LookupModule:
     found = object.__new__(LookupModule)
-    monkeypatch.setattr(found, "set_options", lambda direct=None: found._options.update(direct))
-    monkeypatch.setattr(found, "get_option", lambda name: found._options.get(name, False))
-    found._options = {}
+    options: dict[str, typing.Any] = {}
+    monkeypatch.setattr(found, "set_options", lambda direct=None: options.update(direct))
+    monkeypatch.setattr(found, "get_option", lambda name: options.get(name, False))
     return found
 
 

@@ -85,10 +85,14 @@ def test_a_log_counts_endpoints_that_are_alike() -> None:
         UcxEndpoint("a670n1", "inter-node", ("tcp/eth0",), 1),
     )
     assert (log.nccl_lines, log.more_endpoints) == (0, 0)
-    files = nccl_log.parse_files(
-        [("a.log", one.splitlines(True)), ("b.log", one.splitlines(True))], hosts={"a.log": "a670n1", "b.log": "b"}
+    logs = nccl_log.PodLogs()
+    assert [logs.add(name, host, one.splitlines(True), 8) for name, host in (("a", "a670n1"), ("b", "b"))] == [
+        True,
+        True,
+    ]
+    assert [endpoint.count for endpoint in logs.build_log().endpoints] == [1], (
+        "no pod tells of another host than its own"
     )
-    assert [endpoint.count for endpoint in files.endpoints] == [1], "no file tells of another host than its own"
     many = "".join(f"{NEW}inter-node cfg#3 tag(rc_mlx5/mlx5_{number}:1)\n" for number in range(1010))
     found = nccl_log.parse_text(many)
     assert (len(found.endpoints), found.more_endpoints) == (1000, 10)
