@@ -36,7 +36,7 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
     usual = find_usual_mtus(nodes)
     if fabric.mtu is not None or usual is None:
         return
-    for node, mtus in list_other_nodes(nodes).items():
+    for node, others in list_other_nodes(nodes).items():
         why = (
             "Kernel: the virtual functions of this node have another MTU than those of the other nodes, and the intent"
             " does not say which one is meant. Packets that are larger than the smaller MTU are dropped in silence."
@@ -46,7 +46,7 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
             "virtual_functions.mtu",
             f"{fabric.name} {node} MTU",
             UNKNOWN,
-            folded(sorted(map(str, mtus)), 4),
+            folded(sorted(map(str, others)), 4),
             f"{folded(sorted(map(str, usual)), 4)}, as most nodes have",
             why,
             remedy,
