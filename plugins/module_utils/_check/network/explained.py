@@ -12,7 +12,10 @@ EXPLAINED: dict[str, Explanation] = {
             "The range of a fabric, or one of its routes, meets a network that the cluster uses already. A pod would"
             " send what is meant for the other into the wrong one."
         ),
-        measured="Ranges and routes of the intent against networks of pods, services, nodes and other attachments.",
+        measured=(
+            "Ranges and routes of the intent against networks of pods, services and other attachments, and against"
+            " addresses of nodes. The networks that the nodes are in are not known."
+        ),
         causes=(
             "The range was taken at random out of 10.0.0.0/8.",
             "Two attachments share a range (warn), on purpose or since a tenant made one of them.",
