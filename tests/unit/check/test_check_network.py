@@ -353,7 +353,10 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
 
 @pytest.mark.parametrize(
     ("seen", "measured"),
-    [(None, "not looked for"), (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread")],
+    [
+        (None, "not looked for"),
+        (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread: list sriovnetworks"),
+    ],
 )
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:
     finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")

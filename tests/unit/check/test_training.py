@@ -953,6 +953,23 @@ def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, 
     assert words in item.why and bool(item.remedy) is bool(words)
 
 
+@pytest.mark.parametrize(
+    ("vendors", "status"),
+    [
+        ({"15b3"}, WARN),
+        ({"14e4"}, WARN),
+        ({"8086"}, "pass"),
+        ({"1dd8"}, "pass"),
+        ({"8086", "15b3"}, WARN),
+        (set(), WARN),
+    ],
+)
+def test_index_0_is_of_roce_v2_where_the_driver_has_no_v1(vendors: set[str], status: str) -> None:
+    """irdma and ionic have RoCE v2 alone."""
+    (item,) = queue_pairs.check("a", [NcclProcess("a", 1, gid_indexes=(0,))], [ROCE_FABRIC], vendors)
+    assert item.status == status
+
+
 def test_of_queue_pairs_that_the_log_does_not_show_nothing_is_told() -> None:
     assert queue_pairs.check("a", [NcclProcess("a", 1)], [IB_FABRIC]) == []
 

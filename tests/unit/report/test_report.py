@@ -688,6 +688,7 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
         {
             "check": "platform.bios",
             "subject": "*",
+            "measured": "*",
             "reason": "the lab has no BMC",
             "covers": 1,
             "covered": covered,

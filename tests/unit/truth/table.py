@@ -986,10 +986,8 @@ ROWS: tuple[Row, ...] = (
         "Objects in a namespace that is not there are refused.",
     ),
     Row(("applied",), _under("(SriovNetworkNodePolicy).", "name", "namespace"), "The collection gives the name."),
-    Row(
-        ("applied",), _under("(SriovIBNetwork).", "name", "namespace"), "The collection gives the name.", on=INFINIBAND
-    ),
-    Row(("applied",), _under("(SriovNetwork).", "name", "namespace"), "The collection gives the name.", on=ROCE),
+    Row(("applied",), ("(SriovIBNetwork).namespace",), "The collection gives the namespace.", on=INFINIBAND),
+    Row(("applied",), ("(SriovNetwork).namespace",), "The collection gives the namespace.", on=ROCE),
     Row(
         ("applied",),
         tuple(

@@ -198,7 +198,7 @@ def _format_node_share(kind: str, share: typing.Optional[int]) -> str:
 
 def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
     """Return the range, and the networks that its routes lead to, against all that is in use."""
-    expected = "no overlap with networks of pods, services, nodes and other attachments"
+    expected = "no overlap with networks of pods, services and other attachments, and addresses of nodes"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted(
         (item for item in taken if _is_overlapping_network(network, item)), key=lambda item: item.kind == "attachment"

@@ -6,10 +6,22 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.text import folded
 from ..._model.run.findings import UNKNOWN, Finding
 
 #: errors that the finding quotes
 _QUOTED = 5
+#: things that a value names, and characters of a name
+_NAMED, _LONGEST = 8, 60
+
+
+def count_unread(errors: typing.Sequence[str], what: str = "unread") -> str:
+    """Return how many could not be read, and what they are: a waiver of one of them is none of another one.
+
+    :param errors: each begins with what was not read, and a colon
+    """
+    names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)
+    return f"{len(errors)} {what}: {folded(list(names), _NAMED)}"
 
 
 def describe_unread(check: str, subject: str, errors: typing.Sequence[str], rights: str) -> Finding:
@@ -19,4 +31,4 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     """
     why = f"The API server did not let us read it, or it is not of its form: {'; '.join(errors[:_QUOTED])}."
     remedy = f"{rights} Have who made an object that is not of its form correct it."
-    return Finding(check, subject, UNKNOWN, f"{len(errors)} unread", "everything", why, remedy)
+    return Finding(check, subject, UNKNOWN, count_unread(errors), "everything", why, remedy)

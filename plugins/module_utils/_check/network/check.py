@@ -9,6 +9,7 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
+from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
@@ -136,7 +137,15 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
     remedy = "Give the user of the kubeconfig the right to read these kinds."
     return [
-        Finding("network.lint_read", "cluster", UNKNOWN, f"{len(lint.errors)} kinds unread", "everything", why, remedy)
+        Finding(
+            "network.lint_read",
+            "cluster",
+            UNKNOWN,
+            count_unread(lint.errors, "kinds unread"),
+            "everything",
+            why,
+            remedy,
+        )
     ]
 
 
@@ -191,7 +200,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
         if seen is not None:
             measured, why = (
-                f"{len(seen.errors)} kinds unread",
+                count_unread(seen.errors, "kinds unread"),
                 f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}.",
             )
         remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and run the stage again."

@@ -170,7 +170,13 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             yield _list_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
             yield _find_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
-        yield from queue_pairs.check(host, by_host.get(host, []), carried)
+        vendors = {
+            member.hca.pci.vendor
+            for fabric in carried
+            for member in members.get((fabric.name, pod.node), ())
+            if member.hca.pci is not None
+        }
+        yield from queue_pairs.check(host, by_host.get(host, []), carried, vendors)
 
 
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:

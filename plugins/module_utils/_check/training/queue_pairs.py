@@ -20,13 +20,23 @@ from ..._model.run.findings import WARN, Finding, ok
 _CHECK = "training.queue_pairs"
 #: on Ethernet the kernel gives this index to the link-local address, as RoCE v1 [src ib_cache_gid_set_default_gid]
 _ROCE_V1 = 0
+#: vendors on PCI whose drivers have RoCE v1: mlx5 and bnxt_re. irdma and ionic have v2 alone, also at index 0
+#: [src linux drivers/infiniband/hw: core_cap_flags of get_port_immutable]
+_WITH_V1 = ("15b3", "14e4")
 
 
-def check(host: str, processes: typing.Sequence[NcclProcess], fabrics: typing.Sequence[Fabric]) -> list[Finding]:
+def check(
+    host: str,
+    processes: typing.Sequence[NcclProcess],
+    fabrics: typing.Sequence[Fabric],
+    vendors: typing.AbstractSet[str] = frozenset(),
+) -> list[Finding]:
     """Return a finding on a host whose log says something of its queue pairs.
 
     :param fabrics: that the job may use
+    :param vendors: of the HCAs of these fabrics on the node; empty where they are not known
     """
+    vendors = vendors or {fabric.select.vendor for fabric in fabrics if fabric.select.vendor}
     mtus = sorted({mtu for process in processes for mtu in process.mtus})
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     classes = sorted({process.environment.get("NCCL_IB_TC", "") for process in processes} - {""})
@@ -50,7 +60,7 @@ def check(host: str, processes: typing.Sequence[NcclProcess], fabrics: typing.Se
             " of the fabric; the NetworkAttachmentDefinition must name it."
         )
         found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
-    if ethernet and roce and _ROCE_V1 in indexes:
+    if ethernet and roce and _ROCE_V1 in indexes and not (vendors and vendors.isdisjoint(_WITH_V1)):
         why = (
             "GID index 0 is RoCE v1, whose packets have no IP header and so no DSCP: switches put them into another"
             " queue than that of roce.dscp, and route none of them."

@@ -44,7 +44,7 @@ def _check_waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
 
 
 def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
-    for name, pattern in (("check", waiver.check), ("subject", waiver.subject)):
+    for name, pattern in (("check", waiver.check), ("subject", waiver.subject), ("measured", waiver.measured)):
         if len(pattern) > MOST_PATTERN:
             why, remedy = "A pattern of this length covers nothing.", "Write * for a part of it."
             yield refuse_value(

@@ -100,14 +100,20 @@ class Waiver:
         not covered
     :ivar reason: why; printed in the report beside each finding that it covers
     :ivar subject: subject of the finding, likewise
+    :ivar measured: what the finding measured, likewise: a finding that tells of several components has one subject
     """
 
     check: str
     reason: str
     subject: str = "*"
+    measured: str = "*"
 
     def covers(self, finding: Finding) -> bool:
-        return self.names(finding.check) and matches(self.subject, finding.subject)
+        return self.names(finding.check) and self.fits(finding)
+
+    def fits(self, finding: Finding) -> bool:
+        """Return whether it is for the subject and the value of a finding, of whatever check."""
+        return matches(self.subject, finding.subject) and matches(self.measured, finding.measured)
 
     def names(self, check: str) -> bool:
         """Return whether it covers findings of this check, of some subjects at least."""
@@ -151,11 +157,7 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
         needs = finding.status in (FAIL, UNKNOWN, SKIPPED)
         if needs and finding.check not in named:
             named[finding.check] = [waiver for waiver in waivers if waiver.names(finding.check)]
-        waiver = (
-            next((waiver for waiver in named[finding.check] if matches(waiver.subject, finding.subject)), None)
-            if needs
-            else None
-        )
+        waiver = next((waiver for waiver in named[finding.check] if waiver.fits(finding)), None) if needs else None
         judged.append(Judged(finding, waiver))
     return Gate(bool(judged) and not any(item.closes for item in judged), tuple(judged))
 

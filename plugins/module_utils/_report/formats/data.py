@@ -106,6 +106,7 @@ def _render_waiver(used: UsedWaiver) -> dict[str, typing.Any]:
     return {
         "check": waiver.check,
         "subject": waiver.subject,
+        "measured": waiver.measured,
         "reason": waiver.reason,
         "covers": len(used.covered),
         "covered": covered,

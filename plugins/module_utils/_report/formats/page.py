@@ -265,8 +265,9 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
 
 def _render_waiver(used: UsedWaiver) -> Html:
     on = None if used.waiver.subject == "*" else join(" on ", element("bdi", used.waiver.subject))
+    value = None if used.waiver.measured == "*" else join(" measured ", element("bdi", used.waiver.measured))
     reason = element("p", used.waiver.reason, class_="reason")
-    selector = element("p", element("code", used.waiver.check), on)
+    selector = element("p", element("code", used.waiver.check), on, value)
     if not used.covered:
         return element("li", reason, selector, element("p", element("em", _explain_unused_waiver(used))))
     causes: dict[tuple[str, str], list[str]] = {}
