@@ -52,8 +52,8 @@ def plugin_of(action: typing.Any) -> typing.Any:
 def test_an_answer_without_end_stops_at_the_limit(stream: str) -> None:
     action = asking(f"cat /dev/zero{stream}")
     begin = time.process_time()
-    refused = pytest.raises(AnsibleConnectionFailure, match=f"node-1 answered with more than {MIB} bytes")
-    with refused, heard(action, "node-1", MIB):
+    said = f"node-1 answered with more than {MIB} bytes"
+    with pytest.raises(AnsibleConnectionFailure, match=said), heard(action, "node-1", MIB):
         action._connection.exec_command("true")
     # in seconds
     assert time.process_time() - begin < 5
