@@ -135,6 +135,7 @@ def test_all_in_place() -> None:
         "node",
         "label",
         "daemon",
+        "rollout",
     }
 
 
@@ -522,6 +523,38 @@ def test_each_finding_accuses_its_own_object(
     changes: dict[str, typing.Any], name: str, subject: str, status: str
 ) -> None:
     assert judged(dataclasses.replace(GOOD, **changes), f"operators.{name}") == [(f"operators.{name}", subject, status)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        pytest.param({}, "pass", id="all replaced"),
+        pytest.param({"ready": 0}, "fail", id="no pod is of the present template"),
+        pytest.param({"wanted": 2}, "warn", id="on a node of others"),
+    ],
+)
+def test_a_daemon_in_the_middle_of_a_rollout_is_no_pass(changes: dict[str, typing.Any], status: str) -> None:
+    daemon = dataclasses.replace(typing.cast(Workload, GOOD.daemon), **changes)
+    subject = f"DaemonSet {daemon.namespace}/{daemon.name}"
+    seen = dataclasses.replace(GOOD, daemon=daemon)
+    assert judged(seen, "operators.rollout") == [("operators.rollout", subject, status)]
+    assert bool(list_missing(ClusterIntent(), seen, ("worker-1",))) == (status == "fail")
+
+
+@pytest.mark.parametrize(
+    ("image", "warned"),
+    [
+        pytest.param("r:5000/sriov-network-config-daemon:v1.2.0", True, id="of another release"),
+        pytest.param("r:5000/sriov-network-config-daemon:v1.6.0", False, id="of its own"),
+        pytest.param("r:5000/sriov-network-config-daemon@sha256:" + "a" * 64, False, id="a digest tells no release"),
+        pytest.param("r:5000/sriov-network-config-daemon", False, id="no tag"),
+    ],
+)
+def test_a_daemon_of_another_release_than_its_operator_is_told(image: str, warned: bool) -> None:
+    daemon = dataclasses.replace(typing.cast(Workload, GOOD.daemon), images=(image,))
+    deployment = dataclasses.replace(HELM.deployment, images=("r:5000/sriov-network-operator:v1.6.0",))
+    seen = dataclasses.replace(GOOD, daemon=daemon, installations=(dataclasses.replace(HELM, deployment=deployment),))
+    assert [status for _check, _subject, status in judged(seen, "operators.rollout")] == ["pass"] + ["warn"] * warned
 
 
 def test_definitions_are_told_of_by_their_names() -> None:

@@ -495,3 +495,20 @@ def test_what_the_operator_says_where_it_makes_no_daemon(changes: dict[str, typi
 def test_a_server_that_is_gone_is_an_error_while_its_log_is_read() -> None:
     with pytest.raises(ApiError):
         observe(typing.cast(Cluster, Api(Pod=[OPERATOR], DaemonSet=[], log=ApiError(0, "Unreachable", "gone", "GET"))))
+
+
+@pytest.mark.parametrize(
+    "updated, label, nodes",
+    [(2, "3", ("worker-1",)), (2, "4", ("worker-1", "worker-2")), (2, "", ("worker-1", "worker-2")), (3, "3", None)],
+)
+def test_a_pod_of_an_earlier_template_serves_no_node_while_the_daemons_are_replaced(
+    updated: int, label: str, nodes: typing.Optional[tuple[str, ...]]
+) -> None:
+    """After a rollback the number of a template differs, and Kubernetes counts the pod as updated."""
+    daemon = multus("multus", "m", "kube-multus")
+    daemon["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "4"}
+    daemon["status"].update(numberReady=3, updatedNumberScheduled=updated)
+    pods = [multus_pod("m", "worker-1"), multus_pod("m", "worker-2")]
+    pods[1]["metadata"]["labels"] = {"pod-template-generation": label} if label else {}
+    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[DAEMON, daemon], Pod=[POD, *pods])), "ops").multus
+    assert seen.nodes == (nodes or ("worker-1", "worker-2"))

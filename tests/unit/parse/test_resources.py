@@ -392,6 +392,27 @@ def deployment(**changes: typing.Union[dict[str, str], int]) -> dict[str, typing
     return resource
 
 
+@pytest.mark.parametrize(
+    ("replicas", "pods", "updated", "available", "ready"),
+    [
+        pytest.param(1, 1, 1, 1, 1, id="all are of the present template"),
+        pytest.param(1, 2, 1, 1, 0, id="the old one is available, and the new one crashes"),
+        pytest.param(2, 3, 1, 2, 0, id="both old ones are available"),
+        pytest.param(2, 3, 2, 3, 2, id="one old one is left"),
+        pytest.param(2, 2, 0, 2, 0, id="none is of the present template"),
+        pytest.param(2, 0, 2, 2, 2, id="the number of pods is not told"),
+    ],
+)
+def test_an_old_pod_that_is_available_does_not_stand_for_a_new_one(
+    replicas: int, pods: int, updated: int, available: int, ready: int
+) -> None:
+    resource = deployment()
+    resource["spec"]["replicas"] = replicas
+    resource["status"].update(replicas=pods, updatedReplicas=updated, availableReplicas=available)
+    found = sriov_operator.installation(resource).deployment
+    assert (found.wanted, found.ready) == (replicas, ready)
+
+
 def test_installation_names_its_origin_and_version() -> None:
     helm = sriov_operator.installation(
         deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"})

@@ -913,9 +913,18 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("operators",),
-        _under("daemon.", "name", "namespace", "wanted", "ready", "images"),
+        _under("daemon.", "name", "namespace", "images*"),
         "The nodes on which it is ready count.",
     ),
+    Row(("operators",), ("daemon.ready",), "These are more than it takes.", ("more",)),
+    Row(
+        ("operators",),
+        ("daemon.wanted",),
+        "Each node of the inventory has a ready pod of the present template; another node has none.",
+        ("more",),
+        warns=True,
+    ),
+    Row(("operators",), ("daemon.wanted",), "More pods run than it asks for.", ("less",)),
     Row(
         ("operators",),
         ("policies*", "supported_nics*"),

@@ -25,7 +25,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
-from .sriov_operator import check_config, check_daemon, check_installation, check_olm, check_pods
+from .sriov_operator import check_config, check_daemon, check_installation, check_olm, check_pods, check_rollout
 
 _OWNERS = {
     "k8s.cni.cncf.io": "multus",
@@ -91,7 +91,15 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         intent, facts.needed, facts.platforms, facts.hcas, bool(facts.images and facts.images.rules)
     )
     findings += (
-        [*check_installation(cluster, seen), *check_olm(seen), check_config(seen), *check_pods(seen)] if sriov else []
+        [
+            *check_installation(cluster, seen),
+            *check_olm(seen),
+            check_config(seen),
+            *check_rollout(seen, facts.nodes),
+            *check_pods(seen),
+        ]
+        if sriov
+        else []
     )
     findings += [_check_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:

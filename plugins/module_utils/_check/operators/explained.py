@@ -344,6 +344,28 @@ EXPLAINED: dict[str, Explanation] = {
             " docs/rbac/look.yml`."
         ),
     ),
+    "operators.rollout": Explanation(
+        means=(
+            "DaemonSet sriov-network-config-daemon has pods that are not ready or of an earlier template, or its image"
+            " is of another release than the operator's. An operator in the middle of an upgrade proves nothing of the"
+            " release that it comes to."
+        ),
+        measured=(
+            "desiredNumberScheduled, numberReady and updatedNumberScheduled of the DaemonSet, and the tags of both"
+            " images."
+        ),
+        causes=(
+            "An upgrade of the operator still replaces the pods.",
+            "The new pod fails: image, rights, a kernel module. The old ones stay and look healthy.",
+            "A node outside the inventory is down.",
+            "The chart's values name the image of another release.",
+        ),
+        look=(
+            "kubectl rollout status -n NAMESPACE daemonset sriov-network-config-daemon",
+            "kubectl get pods -A -o wide -l app=sriov-network-config-daemon",
+        ),
+        remedy="Wait for the rollout, or see the events of the pod that fails; set the images of one release.",
+    ),
     "operators.single": Explanation(
         means=(
             "There must be one SR-IOV network operator, where the intent says. Two change the same nodes, each undoing"

@@ -2,7 +2,7 @@
 
 """The SR-IOV network operator: one is installed, and its pods, its configuration and its config daemons work. Check
 ids: ``operators.single``, ``operators.olm``, ``operators.version``, ``operators.ready``, ``operators.pods``,
-``operators.resource_prefix``, ``operators.config``, ``operators.daemon``.
+``operators.resource_prefix``, ``operators.config``, ``operators.daemon``, ``operators.rollout``.
 """
 
 from __future__ import annotations
@@ -135,7 +135,12 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         return Finding(
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
         )
-    why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
+    why = (
+        "No pod of the Deployment's present template is available: the operator does not run, or its new pod has not"
+        " replaced the old one."
+        if work.wanted
+        else "The operator is scaled to 0."
+    )
     why += _describe_pods(seen, work.name)
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
 
@@ -190,6 +195,7 @@ def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iter
         *check_installation(cluster, seen),
         check_config(seen),
         *(check_daemon(seen, node) for node in labelled),
+        *check_rollout(seen, {node.name for node in labelled}),
     ]
     lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
     return (*lines, *seen.troubles) if lines else ()
@@ -234,6 +240,55 @@ def check_config(seen: OperatorFacts) -> Finding:
     return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
 
 
+def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.Iterator[Finding]:
+    """Check that the DaemonSet of the config daemon has replaced all pods of its earlier generations, and that its
+    image is of the operator's release. Nothing where there is no DaemonSet.
+
+    :param nodes: that take part
+    """
+    daemon = seen.daemon
+    if daemon is None:
+        return
+    subject = f"DaemonSet {daemon.namespace}/{daemon.name}"
+    measured, expected = f"{daemon.ready} of {daemon.wanted} pods ready and up to date", "each pod"
+    served = [node for node in daemon.nodes if node in nodes]
+    remedy = f"kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}; then run the stage again."
+    if daemon.ready < len(served):
+        why = (
+            f"{len(served)} nodes of the inventory have a ready config daemon, and at most {daemon.ready} pods are of"
+            " the DaemonSet's present template. The operator replaces the others, or can't."
+        )
+        yield Finding("operators.rollout", subject, FAIL, measured, expected, why, remedy)
+    elif daemon.ready < daemon.wanted:
+        why = (
+            "Some pods are not ready, or are of an earlier template of the DaemonSet. Nodes of the inventory have a"
+            " finding of their own; a pod on them may be of the earlier one."
+        )
+        yield Finding("operators.rollout", subject, WARN, measured, expected, why, remedy)
+    else:
+        yield ok("operators.rollout", subject, measured, expected)
+    tags = {
+        what: sorted({tag for tag in map(_find_tag, images) if tag})
+        for what, images in (
+            ("operator", [image for one in seen.installations for image in one.deployment.images[:1]]),
+            ("config daemon", daemon.images[:1]),
+        )
+    }
+    if all(tags.values()) and tags["operator"] != tags["config daemon"]:
+        told = "; ".join(f"{what} {', '.join(found)}" for what, found in tags.items())
+        why = "The config daemon's image is of another release than the operator's. They are made for each other."
+        remedy = (
+            "Set the images of one release in the chart's values (helm upgrade), or in the operator's variable"
+            " SRIOV_NETWORK_CONFIG_DAEMON_IMAGE."
+        )
+        yield Finding("operators.rollout", f"image of {subject}", WARN, told, "one release", why, remedy)
+
+
+def _find_tag(image: str) -> str:
+    """Return the tag of an image; empty where it has none, and where a digest says which one it is."""
+    return "" if "@" in image else image.rsplit("/", 1)[-1].partition(":")[2]
+
+
 def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     daemon = seen.daemon
     if daemon is None:
@@ -269,7 +324,7 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
         return Finding("operators.daemon", node.name, FAIL, "config daemon ready, no report", expected, why, remedy)
     why = (
         "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector"
-        " leaves the node out, or its pod fails."
+        " leaves the node out, or its pod fails, or is of an earlier template of the DaemonSet."
     )
     why += _describe_pods(seen, daemon.name)
     remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."

@@ -20,7 +20,7 @@ from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes import multus
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod
-from ..._parse.kubernetes.resource import name_of
+from ..._parse.kubernetes.resource import mapping_at, name_of
 from ..._parse.operators import nvidia_network_operator, sriov_operator
 from ..._parse.operators.config_daemon_log import last_error
 from ..._parse.operators.nfd_and_olm import olm_object
@@ -29,6 +29,8 @@ from ..kubernetes.errors import ApiError
 from ..kubernetes.kinds import Resource
 from .operator_namespaces import prove_release
 
+#: the number of a pod's template, and of the present one of its DaemonSet
+_TEMPLATE_LABEL, _TEMPLATE_NOTE = "pod-template-generation", "deprecated.daemonset.template.generation"
 #: of the custom resource definitions, those of these API groups
 GROUPS = (
     "sriovnetwork.openshift.io",
@@ -248,11 +250,13 @@ class _Daemon(typing.NamedTuple):
     """All that is held of a DaemonSet.
 
     :ivar runs_multus: a container's name ends with it
+    :ivar template: number of its pod template, where it tells one
     """
 
     work: Workload
     uid: str
     runs_multus: bool
+    template: str
 
 
 def _find_daemon(
@@ -268,7 +272,8 @@ def _find_daemon(
     if not ours and not ("multus" in name and has_rights(account_of(item), bound)):
         return None
     runs_multus = any(str(container.get("name", "")).endswith("multus") for container in _list_containers(item))
-    return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
+    template = mapping_at(item, "metadata", "annotations").get(_TEMPLATE_NOTE)
+    return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus, str(template or ""))
 
 
 def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
@@ -295,11 +300,21 @@ def _list_containers(workload: Resource) -> list[Resource]:
 
 
 def _add_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
-    """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
-    owned = (
+    """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours.
+
+    While it replaces pods, one of an earlier template is not ready for what it asks now
+    [k8s.io/kubernetes pkg/controller/daemon/util/daemonset_util.go IsPodUpdated].
+    """
+    owned = [
         pod
         for pod in pods
         if daemon.uid and any(owner.get("uid") == daemon.uid for owner in pod["metadata"].get("ownerReferences") or [])
-    )
+    ]
+    if daemon.template and daemon.work.ready < daemon.work.wanted:
+        owned = [
+            pod
+            for pod in owned
+            if mapping_at(pod, "metadata", "labels").get(_TEMPLATE_LABEL) in (None, daemon.template)
+        ]
     nodes = {str(pod.get("spec", {}).get("nodeName", "")) for pod in owned if state_of_pod(pod).phase == "ready"}
     return dataclasses.replace(daemon.work, nodes=tuple(sorted(nodes)))

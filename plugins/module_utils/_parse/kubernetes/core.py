@@ -240,6 +240,9 @@ def budget(resource: Resource) -> Budget:
 def workload(resource: Resource) -> Workload:
     """Parse a Deployment or a DaemonSet; ready counts only pods of the current generation.
 
+    A Deployment tells how many pods are available and how many are of the current generation, and never how many are
+    both. So each pod of an earlier generation is taken for one that is available.
+
     :raises ResourceError: neither
     """
     name = name_of(resource)
@@ -251,16 +254,12 @@ def workload(resource: Resource) -> Workload:
         mapping_at(resource, "metadata").get("generation", 0), f"{title_of(resource)}: generation"
     )
     if kind == "DaemonSet":
-        wanted, counts = (
-            status.get("desiredNumberScheduled", 0),
-            (status.get("numberReady", 0), status.get("updatedNumberScheduled", 0)),
-        )
+        wanted, keys = status.get("desiredNumberScheduled", 0), ("numberReady", "updatedNumberScheduled")
     else:
-        wanted, counts = (
-            mapping_at(resource, "spec").get("replicas", 1),
-            (status.get("availableReplicas", 0), status.get("updatedReplicas", 0)),
-        )
-    ready = min(number_of(count, f"{title_of(resource)}: ready pods") for count in counts)
+        wanted, keys = mapping_at(resource, "spec").get("replicas", 1), ("availableReplicas", "updatedReplicas")
+    good, updated = (number_of(status.get(key, 0), f"{title_of(resource)}: ready pods") for key in keys)
+    pods = number_of(status.get("replicas", 0), f"{title_of(resource)}: pods") if kind != "DaemonSet" else 0
+    ready = min(updated, max(0, good - max(0, pods - updated)))
     return Workload(
         name=name,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", title_of(resource)),
