@@ -7,8 +7,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+import pytest
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.facts import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.latency import Latency, judge_latency
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.measuring_pods import check_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import (
     BandwidthFacts,
@@ -60,6 +63,25 @@ def test_a_pair_that_is_slower_than_the_others_is_named() -> None:
 def test_the_intent_alone_has_an_absolute_limit() -> None:
     assert statuses(judged(pairs(1.5, 1.6, 1.7, 1.5), most_latency_us=1.55)) == [PASS, FAIL, FAIL, PASS]
     assert statuses(judged(pairs(5.0), nodes=2, most_latency_us=4.0)) == [FAIL]
+
+
+@pytest.mark.parametrize(
+    ("median", "p99", "status"),
+    [
+        pytest.param(2.0, 20.0, PASS, id="a tail as of a busy node"),
+        pytest.param(2.0, 900_000.0, WARN, id="a message in a hundred is lost"),
+        pytest.param(0.001, 0.001, UNKNOWN, id="no link is so fast"),
+        pytest.param(5.0, 1.0, UNKNOWN, id="99 of 100 messages are faster than half of them"),
+        pytest.param(900.0, 900.0, WARN, id="all are slow alike"),
+    ],
+)
+def test_times_are_judged_by_themselves_too(median: float, p99: float, status: str) -> None:
+    told = [dataclasses.replace(pair, p99_us=p99) for pair in pairs(*[median] * 4)]
+    assert statuses(judged(told)) == [status] * 4
+    found = judge_latency({"a": Latency(median, p99)}, None, 1.5)
+    # a mean may be above the 99th percentile
+    assert [item.status for item in found] == [WARN if p99 < median else status]
+    assert statuses(judged(told, most_latency_us=1000.0))[0] == (PASS if median == 900 else status)
 
 
 def test_what_was_not_measured_is_unknown() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import typing
 
+from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod
@@ -16,6 +17,9 @@ from .pairs import on_rail
 
 #: pairs, from which on a median says something
 _SEVERAL = 3
+#: from here on without a limit of the intent it is worth a word
+_LONG_US = 100
+_LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
 _REMEDY = (
     "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), the CPUs that the pods"
     " run on, the number of switches between them, queues with other traffic."
@@ -61,10 +65,21 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         remedy = "The image must have ib_write_lat beside ib_write_bw (pods.image). Then run the stage again."
         return Finding(check, subject, UNKNOWN, pair.failure or "no figure", expected, why, remedy)
     measured = f"{pair.typical_us:.2f} us" + (f", p99 {pair.p99_us:.2f} us" if pair.p99_us is not None else "")
+    none = find_no_measurement(pair.typical_us, pair.p99_us, True)
+    if none:
+        remedy = "Run ib_write_lat between the two pods by hand, and take another version of perftest (pods.image)."
+        return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. It is no measurement.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
         why = "Small messages take longer than the intent admits."
         return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
     if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
         why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
         return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
+    tail = find_tail(pair.typical_us, pair.p99_us)
+    if tail:
+        return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
+    if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
+        why = f"Small messages take more than {_LONG_US} us, and the intent has no limit. All pairs may be slow."
+        remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
+        return Finding(check, subject, WARN, measured, expected, why, remedy)
     return ok(check, subject, measured, expected)

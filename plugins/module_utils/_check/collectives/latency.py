@@ -13,12 +13,16 @@ import dataclasses
 import statistics
 import typing
 
+from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: pairs, from which on a median says something
 _SEVERAL = 3
+#: from here on without a limit of the intent it is worth a word
+_LONG_US = 200
+_LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
 _REMEDY = (
     "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), queues with other"
     " traffic, the number of switches between them, and ib_write_lat between its pods."
@@ -70,11 +74,24 @@ def judge_latency(
             why = "The small messages gave no figure that is proven: see collectives.bandwidth of the same pair."
             remedy = "Use nccl-tests with option -I (2.19.6 has it), and run the stage again."
             yield Finding("collectives.latency", subject, UNKNOWN, "no figure", how, why, remedy)
+        elif find_no_measurement(item.mean_us, item.p99_us, False):
+            why = f"{find_no_measurement(item.mean_us, item.p99_us, False)}. It is no measurement."
+            remedy = "Take another version of nccl-tests (collectives.image), and run the stage again."
+            yield Finding("collectives.latency", subject, UNKNOWN, item.words, how, why, remedy)
         elif most_us is not None and item.mean_us > most_us:
             why = "Small messages take longer than the intent admits."
             yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
         elif usual is not None and item.mean_us > ratio * usual:
             why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
+        elif find_tail(item.mean_us, item.p99_us):
+            why = find_tail(item.mean_us, item.p99_us)
+            yield Finding("collectives.latency", subject, WARN, item.words, how, why, f"{_LOSS} {_REMEDY}")
+        elif most_us is None and item.mean_us > _LONG_US:
+            why = (
+                f"Small messages take more than {_LONG_US} us, and the intent has no limit. Other pairs may be as slow."
+            )
+            remedy = f"Set collectives.most_latency_us. {_REMEDY}"
+            yield Finding("collectives.latency", subject, WARN, item.words, how, why, remedy)
         else:
             yield ok("collectives.latency", subject, item.words, how)

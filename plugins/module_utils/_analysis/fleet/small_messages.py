@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the times of small messages tell by themselves, without another pair and without a limit of the intent."""
+
+from __future__ import annotations
+
+import typing
+
+#: less than light takes through two ports and a cable: HCAs take 0.6 us and more
+LEAST_US = 0.3
+#: of the 99th percentile to the usual time; on healthy links it is 2 or 3 times as long
+MOST_TAIL = 10
+
+
+def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_median: bool) -> str:
+    """Return why these times are no measurement; empty where they may be one.
+
+    :param is_median: else the usual time is a mean, which a few long ones raise above the 99th percentile
+    """
+    if usual_us < LEAST_US:
+        return f"No link carries a message in {usual_us:g} us; expected {LEAST_US:g} us at least"
+    if is_median and p99_us is not None and p99_us < usual_us:
+        return "The time that 99 % of the messages keep is below the time that half of them keep"
+    return ""
+
+
+def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
+    """Return what the slowest messages tell; empty where they tell nothing."""
+    if p99_us is not None and p99_us > MOST_TAIL * usual_us:
+        return (
+            f"One message in a hundred takes more than {MOST_TAIL} times as long as usual. It is lost and sent again,"
+            " or waits in a queue or for a CPU."
+        )
+    if p99_us is not None and p99_us < usual_us:
+        return "The mean is above what 99 % of the messages keep: a few messages take very long."
+    return ""
