@@ -140,8 +140,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     namespace, _slash, name = found.name.partition("/")
     remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
     if found.ready < 1 or found.wanted < 1:
-        late = "has no available pod of its Deployment's present template"
-        why = f"It {late if found.wanted else 'is scaled to 0'}. {operator.lack}"
+        no_pod = "has no available pod of its Deployment's present template"
+        why = f"It {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm":
             remedy += f" {describe_half_installed(namespace, seen.install)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
