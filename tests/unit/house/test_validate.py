@@ -525,6 +525,22 @@ def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typ
 
 
 @pytest.mark.parametrize(
+    ("key", "value"), [("resource_prefix", "other.io"), ("operator_namespace", "other"), ("resource_prefix", None)]
+)
+def test_words_of_sr_iov_that_no_fabric_reads_are_told(
+    fabrics: typing.Any, key: str, value: typing.Optional[str]
+) -> None:
+    cluster = {} if value is None else {key: value}
+    pods = {**fabrics()[0], "name": "pods", "profile": "ipoib"}
+    found = validate.check(parse_intent([pods], cluster=cluster), NODES)
+    told = [item for item in found if item.check == "validate.cluster" and item.status != "pass"]
+    assert [(item.subject, item.status, item.measured) for item in told] == [
+        (f"rdma_cluster.{key}", "warn", value) for _once in cluster
+    ]
+    assert not [item for item in closing(fabrics(), cluster=cluster) if item.startswith("validate.cluster on")]
+
+
+@pytest.mark.parametrize(
     ("cluster", "subject"),
     [
         ({"node_selector": {}}, "rdma_cluster.node_selector"),

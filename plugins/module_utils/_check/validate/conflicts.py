@@ -16,7 +16,7 @@ import typing
 from ..._analysis.fleet.claims import why_apart
 from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
-from ..._model.intent.intent import Fabric, Intent
+from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import (
     find_traits,
     is_infiniband,
@@ -25,7 +25,7 @@ from ..._model.intent.profiles import (
     needs_nic_policy,
     owns_rdma,
 )
-from ..._model.run.findings import FAIL, Finding, ok
+from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: a vendor here and an address there may be one HCA, which the nodes alone show
 _UNCLAIMED = "no HCA that two of them name alike; stage fabric compares those of the nodes"
@@ -35,7 +35,15 @@ def check(intent: Intent) -> list[Finding]:
     """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words
     that no fabric reads or bears."""
     return run_rules(
-        (_list_names, _check_claims, _check_modes, _report_unread_words, _report_without_functions), intent
+        (
+            _list_names,
+            _check_claims,
+            _check_modes,
+            _report_unread_words,
+            _report_words_of_sriov,
+            _report_without_functions,
+        ),
+        intent,
     )
 
 
@@ -132,6 +140,22 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
         _report_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
         for key, value in words.items()
         if value
+    ]
+
+
+def _report_words_of_sriov(intent: Intent) -> list[Finding]:
+    """Keys of the SR-IOV network operator, where no fabric has virtual functions. They do no harm, and nobody holds
+    them against the cluster."""
+    if not intent.fabrics or any(find_traits(fabric).functions for fabric in intent.fabrics):
+        return []
+    cluster, usual = intent.cluster, ClusterIntent()
+    why = "No fabric of the intent has a profile with virtual functions, so nobody reads it."
+    remedy = "Remove it, or give a fabric a profile with virtual functions (sriov_infiniband, sriov_ethernet)."
+    return [
+        Finding("validate.cluster", f"rdma_cluster.{key}", WARN, str(value), "unset", why, remedy)
+        for key in ("operator_namespace", "resource_prefix")
+        for value in (getattr(cluster, key),)
+        if value != getattr(usual, key)
     ]
 
 
