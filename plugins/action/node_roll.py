@@ -53,6 +53,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import list_bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     FOLDER_SPEC,
@@ -233,17 +234,28 @@ def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: 
     if known is None:
         return {}
     # what was set before a reset is seen by the look after it
-    told = {} if prove else {node: folder.read("nic_firmware", node) for node in known.platforms}
-    made = {
-        node: load(ObservedFirmwareSet, {"value": fact.value, "error": fact.error}, f"nic_firmware of {node}")
-        for node, fact in told.items()
-        if fact
-    }
+    told = {} if prove else {node: _read_firmware_set(folder, node) for node in known.platforms}
+    made = {node: observed for node, observed in told.items() if observed is not None}
     found = {
         node: look_at_firmware(node, known.memberships, platform, known.fleet, made.get(node))
         for node, platform in known.platforms.items()
     }
     return {node: seen for node, seen in found.items() if seen is not None}
+
+
+def _read_firmware_set(folder: FactFolder, node: str) -> typing.Optional[ObservedFirmwareSet]:
+    """Return what the run has set in the firmware of a node; None if it set nothing there. A fact that cannot be read
+    is the error of its node."""
+    try:
+        fact = folder.read("nic_firmware", node)
+    except FileError as error:
+        return ObservedFirmwareSet(error=str(error))
+    if fact is None:
+        return None
+    observed: ObservedFirmwareSet = load(
+        ObservedFirmwareSet, {"value": fact.value, "error": fact.error}, f"nic_firmware of {node}"
+    )
+    return observed
 
 
 def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, NodeDifferences]:
@@ -301,7 +313,11 @@ def _read_fact_part(fact: typing.Optional[Fact], name: str) -> typing.Any:
 def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
     """Write down what a node had before its reset: the stages so far have judged that, and it must be there again.
     Nobody has looked at the node since."""
-    fact = folder.read("hcas", node)
+    try:
+        fact = folder.read("hcas", node)
+    except FileError as error:
+        folder.write(BEFORE, node, error=str(error))
+        return
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
 

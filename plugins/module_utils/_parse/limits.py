@@ -36,6 +36,8 @@ _BYTES_OF_VALUE = 72
 _GROWTH = 4
 #: bytes that a text of JSON may have for each value in it
 BYTES_A_VALUE = _BYTES_OF_VALUE // _GROWTH
+#: what may be a longer one, in a text of JSON
+_LONG_NUMBER = re.compile(f"[0-9]{{{_MOST_DIGITS + 1}}}")
 _LONE = re.compile("[\ud800-\udfff]")
 #: what may be the escape of one, in a text of JSON
 _ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
@@ -106,7 +108,8 @@ def _list_texts(data: typing.Any) -> typing.Iterator[str]:
 
 
 def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
-    """Tell why ``decode_json`` would refuse the text of plain data for its size or its depth; empty where it would not.
+    """Return why ``decode_json`` would refuse the text of plain data for its size, its depth or the digits of a number;
+    empty if it would not.
 
     :param text: JSON of ASCII characters
     """
@@ -115,7 +118,18 @@ def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DE
         return f"{len(text)} bytes; {most_bytes} are the most"
     if values > most_bytes // BYTES_A_VALUE:
         return f"{values} values; {most_bytes // BYTES_A_VALUE} are the most"
-    return f"more than {most_depth} levels of lists and mappings" if _is_deep(text.encode(), most_depth) else ""
+    if _is_deep(text.encode(), most_depth):
+        return f"more than {most_depth} levels of lists and mappings"
+    return _find_long_number(text) if _LONG_NUMBER.search(text) else ""
+
+
+def _find_long_number(text: str) -> str:
+    """Return that a text of JSON has a whole number with too many digits; empty if the digits are in a string."""
+    try:
+        json.loads(text, parse_int=_parse_integer)
+    except _Refused:
+        return f"a number of more than {_MOST_DIGITS} digits"
+    return ""
 
 
 def count_values(text: typing.Union[str, bytes]) -> int:

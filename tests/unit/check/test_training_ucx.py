@@ -80,7 +80,8 @@ def test_endpoints_that_prove_nothing(endpoint: str, status: str, said: str) -> 
 
 
 def test_gpus_of_one_node_may_use_what_they_like() -> None:
-    assert of_hosts(log("intra-node cfg#1 rma(cuda_ipc/cuda) am(sysv/memory)", GOOD)) == {"job-worker-0": PASS}
+    text = log("intra-node cfg#1 rma(cuda_ipc/cuda) am(sysv/memory)", GOOD) + log(GOOD, host="job-worker-1")
+    assert of_hosts(text) == {"job-worker-0": PASS, "job-worker-1": PASS}
 
 
 def test_nvlink_between_nodes_without_known_hcas_stays_unknown() -> None:

@@ -198,3 +198,15 @@ def test_whatever_is_in_the_place_of_a_value_takes_little_memory(
         tracemalloc.stop()
     assert found["node-1"].value is not None or "what it answered is refused" in found["node-1"].error
     assert peak < 96 * MIB, peak / MIB
+
+
+@pytest.mark.parametrize("node", ["node-1", CLUSTER])
+def test_a_number_that_no_reader_takes_is_an_error_of_its_fact(tmp_path: pathlib.Path, node: str) -> None:
+    folder = FactFolder(str(tmp_path), "run")
+    for value in (10**70, [{"a": 10**64}]):
+        folder.write("nic_firmware", node, value={"hcas": value})
+        fact = folder.read("nic_firmware", node)
+        assert fact is not None and fact.value is None and "more than 64 digits" in (fact.error or "")
+    folder.write("nic_firmware", node, value={"hcas": 10**63, "digest": "1" * 65})
+    fact = folder.read("nic_firmware", node)
+    assert fact is not None and fact.value == {"hcas": 10**63, "digest": "1" * 65}

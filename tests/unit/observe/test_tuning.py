@@ -454,6 +454,42 @@ def test_a_driver_that_lacks_fields_of_the_nvlink_fabric_is_said(server: Server,
     assert sum("--format=csv" in argv for argv in tools.argvs) == 6
 
 
+@pytest.mark.parametrize(
+    ("state", "status", "registration"),
+    [
+        ("Completed", "Success", "Success"),
+        ("Completed", "Insufficient Resources", "Insufficient Resources"),
+        ("In Progress", "N/A", "In Progress"),
+        ("Not Started", None, "Not Started"),
+        ("Not Supported", "Success", None),
+        ("state  Completed", "status Success", "Success"),
+        ("Completed", None, "Completed without a status"),
+        (None, None, None),
+    ],
+)
+def test_a_registration_with_the_nvlink_fabric_is_its_status_once_it_is_completed(
+    state: typing.Optional[str], status: typing.Optional[str], registration: typing.Optional[str]
+) -> None:
+    shown = {"fabric.state": state, "fabric.status": status}
+    assert gpu._read_registration({key: value for key, value in shown.items() if value}) == registration
+
+
+@pytest.mark.parametrize(
+    ("cluster", "clique", "read"),
+    [
+        ("7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8", "32766", "7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8.32766"),
+        ("00000000-0000-0000-0000-000000000000", "0", None),
+        ("7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8", None, None),
+        (None, "1", None),
+    ],
+)
+def test_a_clique_is_that_of_a_domain_of_several_machines(
+    cluster: typing.Optional[str], clique: typing.Optional[str], read: typing.Optional[str]
+) -> None:
+    shown = {"fabric.clusterUuid": cluster, "fabric.cliqueId": clique}
+    assert gpu._read_clique({key: value for key, value in shown.items() if value}) == read
+
+
 def in_fabric(tools: Tools, *of_gpus: str) -> None:
     """Let nvidia-smi show the fields of the NVLink fabric so; each GPU has its own line."""
     head, row = tools.said["nvidia-smi"][1].strip().split("\n")

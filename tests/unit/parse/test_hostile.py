@@ -590,18 +590,6 @@ TEXT.update(
         "node.nvidia_smi.find_unknown_field": Text(
             parser("node.nvidia_smi.find_unknown_field"), seeds("nvidia-smi/580.159.04-bad-field.csv"), (None,)
         ),
-        "node.nvidia_smi.read_registration": Text(
-            lambda text: parser("node.nvidia_smi.read_registration")(
-                {"fabric.state": "Completed", "fabric.status": text}
-            ),
-            ["Success"],
-            (ANY,),
-        ),
-        "node.nvidia_smi.read_clique": Text(
-            lambda text: parser("node.nvidia_smi.read_clique")({"fabric.clusterUuid": text, "fabric.cliqueId": "1"}),
-            ["7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8"],
-            (ANY,),
-        ),
         "node.nvidia_smi.explain_slowness": Text(parser("node.nvidia_smi.explain_slowness"), ["0x0000000000000048"]),
         "node.dcb.lossless": Text(parser("node.dcb.lossless"), seeds("dcb/pfc.json")),
         "node.dcb.parse_priorities": Text(parser("node.dcb.parse_priorities"), seeds("dcb/app.json"), ({},)),

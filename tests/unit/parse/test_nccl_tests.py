@@ -312,6 +312,13 @@ def test_a_row_with_another_figure_is_torn() -> None:
     assert run.torn == 1 and len(run.rows) == 9 and run.lacks
 
 
+def test_a_row_with_more_wrong_values_than_a_message_has_is_torn() -> None:
+    text = text_of("all_reduce.txt")
+    row = next(line for line in text.splitlines() if " 1073741824 " in line and "#" not in line)
+    run = run_of(text.replace(row, " ".join([*row.split()[:-1], "1e+99"])))
+    assert run.torn == 1 and len(run.rows) == 9 and run.lacks
+
+
 def test_a_row_that_is_lost_is_missed() -> None:
     text = text_of("all_reduce.txt")
     row = next(line for line in text.splitlines() if " 134217728 " in line and "#" not in line)

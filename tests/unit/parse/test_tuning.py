@@ -170,42 +170,6 @@ def test_a_gpu_as_nvidia_smi_shows_it() -> None:
     assert not {"ecc.mode.current", "mig.mode.current"} & set(nvidia_smi.parse_gpus(lacking, fields)[GPU])
 
 
-@pytest.mark.parametrize(
-    ("state", "status", "registration"),
-    [
-        ("Completed", "Success", "Success"),
-        ("Completed", "Insufficient Resources", "Insufficient Resources"),
-        ("In Progress", "N/A", "In Progress"),
-        ("Not Started", None, "Not Started"),
-        ("Not Supported", "Success", None),
-        ("state  Completed", "status Success", "Success"),
-        ("Completed", None, "Completed without a status"),
-        (None, None, None),
-    ],
-)
-def test_a_registration_with_the_nvlink_fabric_is_its_status_once_it_is_completed(
-    state: typing.Optional[str], status: typing.Optional[str], registration: typing.Optional[str]
-) -> None:
-    shown = {"fabric.state": state, "fabric.status": status}
-    assert nvidia_smi.read_registration({key: value for key, value in shown.items() if value}) == registration
-
-
-@pytest.mark.parametrize(
-    ("cluster", "clique", "read"),
-    [
-        ("7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8", "32766", "7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8.32766"),
-        ("00000000-0000-0000-0000-000000000000", "0", None),
-        ("7c9ee2a1-3b7d-4c1e-9a37-6f0a51d3c2b8", None, None),
-        (None, "1", None),
-    ],
-)
-def test_a_clique_is_that_of_a_domain_of_several_machines(
-    cluster: typing.Optional[str], clique: typing.Optional[str], read: typing.Optional[str]
-) -> None:
-    shown = {"fabric.clusterUuid": cluster, "fabric.cliqueId": clique}
-    assert nvidia_smi.read_clique({key: value for key, value in shown.items() if value}) == read
-
-
 def test_a_field_that_nvidia_smi_does_not_know_is_named() -> None:
     assert nvidia_smi.find_unknown_field(captured("nvidia-smi/580.159.04-bad-field.csv")) is not None
     assert nvidia_smi.find_unknown_field('Field "fabric.state" is not a valid field to query.\n') == "fabric.state"

@@ -220,6 +220,8 @@ def test_targets_of_accepted_policies() -> None:
         "objects": [],
         "plugin": {},
         "pool": "",
+        "offers": 4,
+        "exact": False,
     }
 
 

@@ -13,8 +13,8 @@ EXPLAINED: dict[str, Explanation] = {
             " send what is meant for the other into the wrong one."
         ),
         measured=(
-            "Ranges and routes of the intent against networks of pods, services and other attachments, pools of nv-ipam,"
-            " and addresses of nodes. The networks that the nodes are in are not known."
+            "Ranges and routes of the intent against networks of pods, services and other attachments, pools of"
+            " nv-ipam, and addresses of nodes. The networks that the nodes are in are not known."
         ),
         causes=(
             "The range was taken at random out of 10.0.0.0/8.",

@@ -33,6 +33,8 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 TYPE = re.compile(r"[a-z][a-z0-9_]{1,15}")
 ROOT = re.compile(r"-?[0-9]{1,7}")
 #: the average of a slow network has six digits behind its zeros: 0.00964234
+#: wrong values of a row: a message has no more values than 64 bits count
+_MOST_WRONG = 2.0**63
 NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:e[+-][0-9]{2})?")
 _DAY, _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _PARAMETERS = re.compile(
@@ -326,6 +328,8 @@ def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Op
         return None
     time, algorithm, bus = (float(word) for word in words[:3])
     checked = None if words[3] == "N/A" else float(words[3])
+    if checked is not None and not largest_error and checked > _MOST_WRONG:
+        return None
     if largest_error:
         return NcclTestFigure(time, algorithm, bus, None, checked)
     # of option -I: the fastest and the slowest iteration, that of 99 %, and the variation

@@ -22,12 +22,6 @@ _MASK = re.compile(r"\A0x[0-9A-Fa-f]{1,16}\Z")
 _SLOW = ((0x08, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x80, "hw_power_brake"))
 
 _UNKNOWN_FIELD = re.compile(r'Field "([^"\n]{1,200})" is not a valid field to query')
-#: the cluster of a GPU whose NVLink ends in its own machine
-_NO_CLUSTER = re.compile(r"\A[0-]*\Z")
-#: some drivers print the name of the field again before its value: ``state  Completed``
-_NAME_BEFORE = re.compile(r"\A(?:state|status) +")
-#: states of the registration [nvmlGpuFabricState_t of nvml.h, as nvidia-smi writes them]
-_COMPLETED, _NOT_SUPPORTED = "Completed", "Not Supported"
 
 #: value of each field by name, of one GPU
 Gpu = dict[str, str]
@@ -79,21 +73,3 @@ def find_unknown_field(text: str) -> typing.Optional[str]:
     """Return the first field that this nvidia-smi does not know; None if the text has no such error."""
     match = _UNKNOWN_FIELD.search(text)
     return match.group(1) if match else None
-
-
-def read_registration(gpu: Gpu) -> typing.Optional[str]:
-    """Return the registration of a GPU with the NVLink fabric: its status once the registration is completed, such as
-    ``Success``, and its state before. Return None for a GPU without such a fabric.
-    """
-    state, status = (_NAME_BEFORE.sub("", gpu.get(f"fabric.{name}", "")) for name in ("state", "status"))
-    if not state or state == _NOT_SUPPORTED:
-        return None
-    return state if state != _COMPLETED else status or f"{_COMPLETED} without a status"
-
-
-def read_clique(gpu: Gpu) -> typing.Optional[str]:
-    """Return the clique of a GPU in the form of the label ``nvidia.com/gpu.clique``: ClusterUUID.CliqueId. Return None
-    if its NVLink ends in its own machine, or if the driver does not report both.
-    """
-    cluster, clique = gpu.get("fabric.clusterUuid", ""), gpu.get("fabric.cliqueId", "")
-    return None if _NO_CLUSTER.match(cluster) or not clique else f"{cluster}.{clique}"

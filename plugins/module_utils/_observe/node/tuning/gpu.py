@@ -6,6 +6,7 @@ container has it."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import typing
 
@@ -30,6 +31,12 @@ _ROWS = {
 _STATE, _STATUS, _CLUSTER, _CLIQUE = "fabric.state", "fabric.status", "fabric.clusterUuid", "fabric.cliqueId"
 _HEALTH = "fabric.health.summary"
 _FABRIC = (_STATE, _STATUS, _CLUSTER, _CLIQUE, _HEALTH)
+#: some drivers print the name of the field again before its value: ``state  Completed``
+_NAME_BEFORE = re.compile(r"\A(?:state|status) +")
+#: the cluster of a GPU whose NVLink ends in its own machine
+_NO_CLUSTER = re.compile(r"\A[0-]*\Z")
+#: states of the registration [nvmlGpuFabricState_t of nvml.h, as nvidia-smi writes them]
+_COMPLETED, _NOT_SUPPORTED = "Completed", "Not Supported"
 #: rows that these fields make
 _FABRIC_ROWS = ("gpu_fabric", "gpu_fabric_health", "gpu_clique")
 #: where the GPU operator's driver container puts its root on the node
@@ -109,18 +116,36 @@ def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[
     for field, row in ((_STATE, "gpu_fabric"), (_HEALTH, "gpu_fabric_health")):
         if field not in asked:
             rows.unread(f"this nvidia-smi does not know the field {field}", row)
-    members = [address for address, gpu in found.items() if nvidia_smi.read_registration(gpu) is not None]
+    members = [address for address, gpu in found.items() if _read_registration(gpu) is not None]
     for address, gpu in found.items():
-        registration = nvidia_smi.read_registration(gpu)
+        registration = _read_registration(gpu)
         if registration is not None:
             rows.add("gpu_fabric", registration, address)
         elif members:
             rows.unread(f"nvidia-smi reports no state of the NVLink fabric for the GPU {address}", "gpu_fabric")
         if _HEALTH in gpu:
             rows.add("gpu_fabric_health", gpu[_HEALTH], address)
-        clique = nvidia_smi.read_clique(gpu)
+        clique = _read_clique(gpu)
         if clique is not None:
             rows.add("gpu_clique", clique, address)
+
+
+def _read_registration(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
+    """Return the registration of a GPU with the NVLink fabric: its status once the registration is completed, such as
+    ``Success``, and its state before. Return None for a GPU without such a fabric.
+    """
+    state, status = (_NAME_BEFORE.sub("", gpu.get(f"fabric.{name}", "")) for name in ("state", "status"))
+    if not state or state == _NOT_SUPPORTED:
+        return None
+    return state if state != _COMPLETED else status or f"{_COMPLETED} without a status"
+
+
+def _read_clique(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
+    """Return the clique of a GPU in the form of the label ``nvidia.com/gpu.clique``: ClusterUUID.CliqueId. Return None
+    if its NVLink ends in its own machine, or if the driver does not report both.
+    """
+    cluster, clique = gpu.get("fabric.clusterUuid", ""), gpu.get("fabric.cliqueId", "")
+    return None if _NO_CLUSTER.match(cluster) or not clique else f"{cluster}.{clique}"
 
 
 def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
