@@ -315,8 +315,10 @@ def test_a_row_with_another_figure_is_torn() -> None:
 def test_a_row_with_more_wrong_values_than_a_message_has_is_torn() -> None:
     text = text_of("all_reduce.txt")
     row = next(line for line in text.splitlines() if " 1073741824 " in line and "#" not in line)
-    run = run_of(text.replace(row, " ".join([*row.split()[:-1], "1e+99"])))
-    assert run.torn == 1 and len(run.rows) == 9 and run.lacks
+    head, _wrong = row.rstrip().rsplit(maxsplit=1)
+    assert run_of(text.replace(row, f"{head}      7")).rows[-1].figures[-1].wrong == 7
+    run = run_of(text.replace(row, f"{head}  1e+99"))
+    assert len(run.rows) == 9 and run.lacks
 
 
 def test_a_row_that_is_lost_is_missed() -> None:

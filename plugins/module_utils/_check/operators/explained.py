@@ -361,7 +361,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The chart's values name the image of another release.",
         ),
         look=(
-            "kubectl rollout status -n NAMESPACE daemonset sriov-network-config-daemon",
+            "kubectl get daemonsets -n NAMESPACE sriov-network-config-daemon",
             "kubectl get pods -A -o wide -l app=sriov-network-config-daemon",
         ),
         remedy="Wait for the rollout, or see the events of the pod that fails; set the images of one release.",

@@ -120,6 +120,7 @@ WHAT = {
         "ready",
         "resource_prefix",
         "rights",
+        "rollout",
         "single",
         "version",
     ),
